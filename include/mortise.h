@@ -343,7 +343,7 @@ typedef struct mortise_capabilities {
     int detach;            /* mortise_detach and mortise_adopt are there */
     int linger;            /* mortise_lock_options.linger_ms is there */
     int lock_delay;        /* mortise_lock_options.lock_delay_ms is there */
-    int exclusive_fair;    /* those who wait for a mortise_exclusive_new are, too */
+    int exclusive_fair;    /* waiters of a mortise_exclusive_new are served in order, too */
     /* The least that mortise_hold_remaining_ms shows between two renewals, as long as the store
        answers without delay; 0 where lease_ms is, or where a lease is too short to be renewed. A
        client that needs time to stop its work before a lease ends has less than this. */

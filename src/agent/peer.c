@@ -39,7 +39,7 @@ static void watch(struct mrt_peer *peer)
     mrt_epoll_watch(peer->agent->epoll, peer->fd, events, peer);
 }
 
-/* Sends what the socket takes; false: the client is gone. */
+/* Sends as much as the socket takes; false: the client is gone. */
 static bool send_output(struct mrt_peer *peer)
 {
     struct mrt_reply *output = &peer->output;
@@ -51,7 +51,7 @@ static bool send_output(struct mrt_peer *peer)
 
 /* ----------------------------------------------------------------------- the end */
 
-/* Counts what is kept for it among the bytes of its user; false: they are too many. */
+/* Counts the bytes kept for it among those of its user; false: they are too many. */
 static bool count_bytes(struct mrt_peer *peer)
 {
     struct mrt_user *user = peer->user;
@@ -213,7 +213,7 @@ static void take_commands(struct mrt_peer *peer, const char *bytes, size_t size)
     mrt_peer_has_output(peer);
 }
 
-/* The bytes that are read and taken apart at a time: of the agent's thread. */
+/* The buffer for bytes that are read and parsed; only the agent's thread uses it. */
 static char buffer[INPUT_SIZE];
 
 /* Copies what was kept to the beginning of the buffer: its size. */
@@ -224,7 +224,7 @@ static size_t take_part(const struct mrt_peer *peer)
     return peer->part_size;
 }
 
-/* Goes on with what is behind a LOCK that has its reply. */
+/* Runs the commands behind a LOCK that has its reply. */
 static void resume(struct mrt_peer *peer)
 {
     struct mrt_pending *pending;

@@ -128,8 +128,8 @@ static inline void mrt_peer_has_output(struct mrt_peer *peer)
 /* ----------------------------------------------------------------- agent.c */
 
 void mrt_agent_init(struct mrt_agent *agent);
-/* After the events of a turn: what is due by the clock, the engine's act, and the output of both.
-   The driver's mutex is held. */
+/* After the events of a turn: runs the timers that are due and the engine, and sends the replies of
+   both. The driver's mutex is held. */
 void mrt_agent_finish_turn(struct mrt_agent *agent);
 
 /* ------------------------------------------------------------------ peer.c */
@@ -142,7 +142,7 @@ struct mrt_peer *mrt_peer_new(struct mrt_agent *agent, int fd, uint32_t events);
 void mrt_peer_join(struct mrt_peer *peer);
 /* Reads what has come, or finds that the client has gone. */
 void mrt_peer_event(struct mrt_peer *peer, uint32_t events);
-/* Goes on with what is behind a LOCK that has its reply, and sends what there is to send. */
+/* Runs the commands behind a LOCK that has its reply, and sends the replies. */
 void mrt_peer_flush(struct mrt_peer *peer);
 /* Ends it for a reason of the agent's; its locks stay as agent.h says. */
 void mrt_peer_end(struct mrt_peer *peer);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Cells: a value with a version, written only by who says which version it changes.
+ * Cells: a value with a version; a write names the version it changes.
  *
  * Threads: any, but not in a callback: the store is waited for.
  */

@@ -31,7 +31,7 @@ struct mortise_lock {
     struct mrt_queue *queue;
     uint64_t owner;  /* MORTISE_OWNER_THREAD, or an id */
     uint64_t weight; /* of an acquire */
-    bool unowned;    /* nobody owns what is acquired */
+    bool unowned;    /* its holds have no owner */
     mrt_time hold_max;
     mortise_queued_callback queued;
     void *queued_argument;
@@ -86,7 +86,8 @@ int mrt_client_check(const mortise_client *client, bool blocking);
 int mrt_client_full_name(const mortise_client *client, const char *name,
                          char full[MRT_FULL_NAME_SIZE]);
 
-/* Asks the store what concerns no ticket (mrt_engine_request), and waits at most until then. */
+/* Sends a command without a ticket (mrt_engine_request), and waits for its answer at most until
+ * then. */
 int mrt_client_ask(mortise_client *client, const struct mrt_command *wanted, mrt_time deadline,
                    struct mrt_answer *answer);
 

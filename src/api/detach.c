@@ -43,7 +43,7 @@ static mortise_client *client_of(const struct mrt_hold *slot)
     return mrt_engine_host(slot->engine);
 }
 
-/* Whether the store of this client keeps what is nobody's, and it may be waited for now. */
+/* Whether the store of this client keeps detached tickets, and the caller may wait for it now. */
 static int check(mortise_client *client)
 {
     struct mrt_driver *driver = &client->driver;

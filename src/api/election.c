@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Elections: who holds a mutex leads, and tells its value.
+ * Elections: the holder of a mutex leads, and its ticket shows the leader's value.
  *
  * A handle's campaigns are terms, one after the other; only the newest may be under way. A
  * term is kept until all has been told of it, and they are told in their order:
@@ -9,7 +9,7 @@
  *   the campaign's own callback                        it failed
  *
  * so calls of elected and deposed alternate, whatever happens in between, and whoever
- * campaigns again at once. A term's state is brought up to now by whoever looks; whether
+ * campaigns again at once. A term's state is brought up to date by each call that reads it; whether
  * it leads is computed from the clock.
  *
  * Threads: any; callbacks run as all do (io/tell.c), one at a time.
@@ -128,7 +128,7 @@ static void call_back(struct mrt_driver *driver, void (*callback)(void *argument
     pthread_mutex_lock(&driver->mutex);
 }
 
-/* Tells what is next of the oldest term; false: nothing is. */
+/* Reports the next step of the oldest term; false: there is none. */
 static bool tell_next(mortise_election *election, struct term *term)
 {
     struct mrt_driver *driver = &election->client->driver;

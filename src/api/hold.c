@@ -140,7 +140,7 @@ int mortise_release_all(const mortise_hold *holds, size_t count)
     return error;
 }
 
-/* `kind`: of what locks; NULL: of any. */
+/* `kind`: the kind of lock that it must be; NULL: any. */
 static int lighten(mortise_hold hold, const char *kind, uint64_t weight)
 {
     int error;

@@ -30,7 +30,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* So many calls do not try what is behind a lock that was in use: wasted tries are few then. */
+/* After a lock was in use, so many calls do not try the locks behind it, which keeps wasted tries
+ * few. */
 #define ALONE_CALLS 8
 
 /* A lock, and its place in the caller's list. */
@@ -215,7 +216,7 @@ static bool is_lost(const struct part *part)
     return lost;
 }
 
-/* Gives back what was lost while the rest was acquired, and what is behind it. */
+/* Releases the holds that were lost while the rest was acquired, and those behind them. */
 static void drop_lost(struct call *call)
 {
     size_t first = 0;
@@ -257,7 +258,7 @@ static int acquire_in_order(struct call *call)
     return mrt_error(error, "%s", detail);
 }
 
-/* It is inside each of its clients until it has given back what it gives back. */
+/* It is inside each of its clients until it has made its last release. */
 static int acquire_inside(struct call *call)
 {
     for (size_t i = 0; i < call->count; i++)

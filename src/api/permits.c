@@ -72,7 +72,7 @@ static void drop(struct change *change, size_t at)
             (--change->count - at) * sizeof change->lines[0]);
 }
 
-/* Reads what is out of use now. */
+/* Reads which permits are out of use now. */
 static int read_changes(struct change *change)
 {
     mortise_cell cell;
@@ -200,7 +200,7 @@ static int raise_by(struct change *change, uint64_t by)
     return error == MORTISE_OK ? store(change) : error;
 }
 
-/* 0, and what there is to know before anything is asked. */
+/* 0, and the facts that are known without a request. */
 static int prepare(mortise_lock *semaphore, struct change *change)
 {
     memset(change, 0, sizeof *change);

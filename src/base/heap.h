@@ -14,7 +14,7 @@ struct mrt_timer {
     mrt_time at;
     uint64_t order;
     struct mrt_timer *child, *sibling, *previous; /* previous: elder sibling, or the parent */
-    int kind; /* the owner's, to tell what the timer is embedded in */
+    int kind; /* the owner's, to recognise the structure around the timer */
     bool armed;
 };
 

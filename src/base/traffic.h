@@ -35,7 +35,7 @@ static inline void mrt_traffic_answered(struct mrt_traffic *traffic)
     traffic->under_way -= traffic->under_way > 0;
 }
 
-/* Adds what another has counted. */
+/* Adds the counts of another. */
 static inline void mrt_traffic_sum(struct mrt_traffic *sum, const struct mrt_traffic *traffic)
 {
     mrt_traffic_add(&sum->requests, atomic_load_explicit(&traffic->requests, memory_order_relaxed));

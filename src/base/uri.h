@@ -12,7 +12,7 @@
 #define MRT_URI_MAX 4096
 #define MRT_URI_PARAMETERS_MAX 32
 
-/* Parameters that every store takes: what they mean is no store's affair. */
+/* Parameters that every store takes; the library acts on them, not the store. */
 #define MRT_URI_COMMON \
     "namespace", "queue_max", "tickets_max", "recheck", "retry", "attempts", "give_up"
 

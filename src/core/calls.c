@@ -146,8 +146,8 @@ void mrt_engine_cancel(struct mrt_engine *engine, struct mrt_waiter *waiter, int
 
 /* ----------------------------------------------------------------- holds */
 
-/* Before anything is done to a hold: MORTISE_ENOTHELD, MORTISE_ENOTOWNER (`owner` 0: whoever has
-   it), or 0, and what time has ended is lost. */
+/* Before anything is done to a hold: MORTISE_ENOTHELD, MORTISE_ENOTOWNER (`owner` 0: any owner), or
+ * 0. A hold that time has ended becomes LOST. */
 static int use(struct mrt_engine *engine, struct mrt_hold *hold, uint64_t generation,
                uint64_t owner, mrt_time now)
 {

@@ -42,7 +42,7 @@ void mrt_engine_cancel(struct mrt_engine *engine, struct mrt_waiter *waiter, int
 void mrt_engine_adopt(struct mrt_engine *engine, struct mrt_queue *queue, struct mrt_waiter *waiter,
                       mrt_time now);
 
-/* 0, MORTISE_ELOST, MORTISE_ENOTHELD, MORTISE_ENOTOWNER. `owner` 0: whoever has it. */
+/* 0, MORTISE_ELOST, MORTISE_ENOTHELD, MORTISE_ENOTOWNER. `owner` 0: any owner. */
 int mrt_engine_release(struct mrt_engine *engine, struct mrt_hold *hold, uint64_t generation,
                        uint64_t owner, mrt_time now);
 /* Makes a hold lighter, as a writer's that goes on reading: it keeps its place and its fence.

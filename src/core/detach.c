@@ -2,9 +2,9 @@
 /*
  * Tickets that outlive their session: detaching and adopting.
  *
- * A hold is ended and its ticket left in the store, as nobody's, under a new identity that only who
- * detached it knows; whoever has that makes the ticket his session's, and has the lock again.
- * While it is nobody's no clock and no client's death ends it.
+ * A hold is ended and its ticket left in the store, as nobody's, under a new identity that only the
+ * detaching client knows. A client that has it makes the ticket its session's, and holds the lock
+ * again. While it is nobody's no clock and no client's death ends it.
  *
  *   GRANTED -> LEAVING by DETACH, and its hold is at its end    (ticket.c repeats it)
  *   NEW by APPEND with `adopt` -> GRANTED -> (a hold as any)
@@ -45,7 +45,7 @@ int mrt_detach_begin(struct mrt_hold *hold, struct mrt_id detached_id, struct mr
     return MORTISE_OK;
 }
 
-/* Whether this engine has, or is about to have, what the waiter wants to adopt. */
+/* Whether this engine has adopted, or is adopting, the ticket that the waiter wants. */
 static int look_here(struct mrt_queue *queue, const struct mrt_waiter *waiter)
 {
     const struct mrt_ticket *known = mrt_engine_ticket(queue->engine, waiter->adopts);
@@ -76,6 +76,6 @@ void mrt_adopt_begin(struct mrt_waiter *waiter, mrt_time now)
     }
     mrt_queue_enter(queue, waiter, true);
     if (!queue->recipe.shared && queue->ticket)
-        mrt_ticket_remove(queue->ticket); /* it waits for what is adopted */
+        mrt_ticket_remove(queue->ticket); /* it waits for the adoption */
     mrt_queue_serve(queue, now);
 }

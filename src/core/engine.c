@@ -244,7 +244,7 @@ static void unasked(struct mrt_engine *engine, const struct mrt_event *event, mr
     else if (event->type == MRT_CHANGED)
         mrt_request_changed(engine, event->ticket);
     else
-        woken(engine, event); /* whatever it says: only a look tells how it is now */
+        woken(engine, event); /* whatever it says: only a REFRESH shows the present state */
 }
 
 /* Whether a command was refused because its session, the present one, has ended. */

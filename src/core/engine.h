@@ -54,7 +54,7 @@ struct mrt_engine_config {
     mrt_time recheck;      /* look again after so long, where a store says longer; 0: as it says */
     /* The pause after a failure is doubled from the one to the other; 0: 10 ms, 1 s. */
     mrt_time pause_min, pause_max;
-    uint32_t attempts_max; /* how often what was refused is repeated; 0: 10 */
+    uint32_t attempts_max; /* how often a refused command is repeated; 0: 10 */
     mrt_time give_up;      /* an acquire waits so long for a store that is silent; 0: for ever */
     mrt_time notice;       /* mrt_engine_next_contact tells of a silence of this length; 0: never */
     /* Others trust this engine's session, for so long after they were last told that it is alive:

@@ -187,7 +187,7 @@ const struct mrt_policy mrt_exclusive_policy = {serve, granted, released};
 
 /* ------------------------------------------------------------- competing */
 
-/* Whether a newcomer may have the free lock before those who wait. */
+/* Whether a newcomer may have the free lock before the waiters. */
 static bool may_barge(const struct mrt_queue *queue, mrt_time now)
 {
     const struct mrt_waiter *head = TAILQ_FIRST(&queue->waiters);

@@ -28,7 +28,7 @@ struct mrt_queue {
     struct mrt_waiter_list waiters;
     struct mrt_hold_list holds;     /* also the lost ones, until they are released */
     struct mrt_ticket_list tickets; /* NEW, WAITING or GRANTED */
-    struct mrt_hold *active;        /* not shared: who has the ticket */
+    struct mrt_hold *active;        /* not shared: the hold of the ticket */
     struct mrt_ticket *ticket;      /* not shared: the only one */
     uint32_t removals_pending;      /* tickets that are to go and whose REMOVE has not been sent */
     mrt_time linger;             /* a ticket that nobody here wants is kept so long; 0: it is not */

@@ -106,7 +106,8 @@ void mrt_requests_recall(struct mrt_engine *engine)
     struct mrt_request *request;
     TAILQ_FOREACH (request, &engine->requests, link)
         if (mrt_engine_unsend(engine, &request->command) || request->state == MRT_REQUEST_IDLE)
-            request->state = MRT_REQUEST_WANTED; /* who waited for CHANGED hears of none any more */
+            request->state =
+                MRT_REQUEST_WANTED; /* an observer of that session gets no CHANGED any more */
         else
             request->again = request->state == MRT_REQUEST_SENT; /* nor after an answer to come */
 }
@@ -191,7 +192,7 @@ void mrt_requests_free(struct mrt_engine *engine)
 
 /* ------------------------------------------------------------------ answers */
 
-/* Whether an answer says what is known already. */
+/* Whether an answer brings nothing new. */
 static bool is_known(const struct mrt_request *request, const struct mrt_event *event)
 {
     const struct mrt_answer *known = &request->answer;

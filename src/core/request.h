@@ -68,9 +68,9 @@ struct mrt_request *mrt_engine_next_observed(struct mrt_engine *engine);
 /* mrt_engine_request, once the lease was looked at. */
 void mrt_request_begin(struct mrt_engine *engine, const struct mrt_command *wanted,
                        struct mrt_answer *answer, struct mrt_waiter *waiter);
-/* Sends what waits for a session. */
+/* Sends the requests that wait for a session. */
 void mrt_requests_serve(struct mrt_engine *engine);
-/* The session is lost: what has not been sent, and observers, wait for the next one. */
+/* The session is lost: unsent requests and observers wait for the next one. */
 void mrt_requests_recall(struct mrt_engine *engine);
 /* Ends them with this error, but for observers, which try again. */
 void mrt_requests_fail(struct mrt_engine *engine, int error, mrt_time now);

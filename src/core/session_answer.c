@@ -96,7 +96,8 @@ void mrt_session_close(struct mrt_engine *engine, mrt_time now)
         drop_tickets(engine);
     } else if (is_delayed) {
         mrt_heap_clear(&engine->timers, &session->timer);
-        mrt_session_timer(engine, now); /* who closes it says that nobody trusts it any longer */
+        mrt_session_timer(engine,
+                          now); /* the call that closes it says that nobody trusts it any longer */
     }
 }
 

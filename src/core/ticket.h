@@ -81,7 +81,7 @@ void mrt_ticket_lighten(struct mrt_ticket *ticket, uint64_t weight);
 void mrt_ticket_remove(struct mrt_ticket *ticket);
 /* Its session is gone, and it with it. */
 void mrt_ticket_drop(struct mrt_ticket *ticket);
-/* From now on the store is to tell at once of what others do to it. */
+/* From now on the store reports immediately what others do to it. */
 void mrt_ticket_attend(struct mrt_ticket *ticket);
 /* Keeps a granted ticket that nobody here has or wants. */
 void mrt_ticket_linger(struct mrt_ticket *ticket, mrt_time until);
@@ -99,11 +99,11 @@ enum mrt_command_type mrt_ticket_way_out(const struct mrt_ticket *ticket);
 void mrt_ticket_is_sent(struct mrt_ticket *ticket);
 /* For when a command is due, or lingering ends. */
 void mrt_ticket_set_timer(struct mrt_ticket *ticket);
-/* The removal, or what has to be repeated, after a pause. */
+/* Sends the removal, or the command that failed, after a pause. */
 void mrt_ticket_again_later(struct mrt_ticket *ticket, mrt_time now);
 /* Back to the free ones. */
 void mrt_ticket_put(struct mrt_ticket *ticket);
-/* Makes the ticket ready to be granted to who adopts it. */
+/* Makes the ticket ready to be granted to its adopter. */
 void mrt_ticket_resume(struct mrt_ticket *ticket);
 
 #endif

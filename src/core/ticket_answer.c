@@ -83,7 +83,7 @@ static void viewed(struct mrt_ticket *ticket, const struct mrt_event *event, mrt
         return;
     }
     if (ticket->state == MRT_TICKET_NEW) {
-        ticket->revoked = 0; /* what came before may be of one that was broken unseen */
+        ticket->revoked = 0; /* an earlier request may be for a ticket that was broken unseen */
         mrt_ticket_move(ticket, MRT_TICKET_WAITING);
     }
     mrt_ticket_revoked(ticket, event->revoked);

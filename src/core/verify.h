@@ -10,10 +10,10 @@
 struct mrt_ticket;
 struct mrt_waiter;
 
-/* The waiter is told of the answer to what it asks next, or has begun to ask. */
+/* The waiter gets the answer to the ticket's next REFRESH, or to one that was just sent. */
 void mrt_ticket_verify(struct mrt_ticket *ticket, struct mrt_waiter *waiter);
 void mrt_ticket_end_verifiers(struct mrt_ticket *ticket, int error);
-/* The ticket was there, in answer to a look of this serial: those who asked before know. */
+/* A REFRESH of this serial has shown the ticket: calls of verify from before it are answered. */
 void mrt_ticket_verified(struct mrt_ticket *ticket, uint64_t asked);
 
 #endif

@@ -48,7 +48,7 @@ struct mrt_waiter {
     /* The engine's own. */
     struct mrt_engine *engine;
     struct mrt_queue *queue;
-    struct mrt_ticket *ticket;   /* of a shared recipe, and who adopts: its own, once appended */
+    struct mrt_ticket *ticket;   /* of a shared recipe, and of an adopter: its own, once appended */
     struct mrt_ticket *verifies; /* of mrt_engine_verify */
     struct mrt_request *request; /* of mrt_engine_request */
     uint64_t after;              /* verify: only a look sent after this serial counts */
@@ -64,7 +64,7 @@ struct mrt_waiter {
 
 TAILQ_HEAD(mrt_waiter_list, mrt_waiter);
 
-/* Whether it waits for the store, and not for who has the lock in this process. */
+/* Whether it waits for the store, and not for a holder in this process. */
 bool mrt_waiter_asks(const struct mrt_waiter *waiter);
 /* Puts a waiter that was DONE immediately into the settled list all the same. */
 void mrt_engine_settle(struct mrt_engine *engine, struct mrt_waiter *waiter);
@@ -91,7 +91,7 @@ struct mrt_waiter *mrt_queue_detach_waiter(struct mrt_ticket *ticket);
 void mrt_waiter_place(struct mrt_waiter *waiter, uint64_t place);
 /* Drops the news of its place that was not delivered yet. */
 void mrt_waiter_unplace(struct mrt_waiter *waiter);
-/* Whether somebody who waits by this ticket wants to hear of its place, and what it is. */
+/* Whether a waiter of this ticket wants its place, and the place. */
 bool mrt_queue_wants_place(const struct mrt_ticket *ticket);
 void mrt_queue_placed(struct mrt_ticket *ticket, uint64_t place);
 

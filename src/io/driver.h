@@ -90,7 +90,7 @@ struct mrt_driver {
     struct mrt_sink sink;
     bool foreign;
     bool driving;      /* a thread is calling the store */
-    bool want_process; /* process is due; whoever drives next makes the call */
+    bool want_process; /* process is due; the next thread that drives makes the call */
     bool looks_away;   /* the loop leaves the store's descriptor out until process was called */
     bool stalled;      /* there is something for the loop to carry, soon */
     bool kicked;

@@ -27,7 +27,7 @@ void mrt_loop_kick(struct mrt_driver *driver)
 {
     uint64_t one = 1;
     if (driver->kicked || driver->foreign)
-        return; /* a foreign loop asks for the time and what is to do before it sleeps */
+        return; /* a foreign loop reads the time and the pending work before it sleeps */
     driver->kicked = true;
     if (write(driver->kick_fd, &one, sizeof one) < 0) {
         /* The counter is full: the loop is being woken anyway. */
@@ -36,7 +36,7 @@ void mrt_loop_kick(struct mrt_driver *driver)
 
 mrt_time mrt_loop_next(const struct mrt_driver *driver)
 {
-    if (driver->driving) /* who calls the store looks at its time afterwards */
+    if (driver->driving) /* a thread that calls the store reads its time afterwards */
         return mrt_engine_next_time(driver->engine);
     /* A stalled driver has nothing to carry if the engine has since withdrawn its commands. */
     if (driver->stalled && (driver->want_process || mrt_engine_has_command(driver->engine)))

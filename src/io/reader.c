@@ -47,7 +47,7 @@ void mrt_reader_disable(struct mrt_driver *driver)
     driver->reader.disabled = true;
 }
 
-/* Whether only the reader waits for what the store tells. */
+/* Whether only the reader waits for events of the store. */
 static bool suffices(const struct mrt_driver *driver)
 {
     const struct mrt_reader *reader = &driver->reader;

@@ -165,7 +165,7 @@ void mrt_tell_kick(struct mrt_driver *driver)
 {
     if (!driver->teller.begun)
         mrt_loop_kick(driver);
-    else if (!driver->calling) /* who calls back goes on until nothing is left, and wakes it then */
+    else if (!driver->calling) /* else the thread that calls back wakes it at the end */
         mrt_park_wake(&driver->teller.park);
 }
 

@@ -75,7 +75,7 @@ static void test_g6_granted_by_callback_on_the_clients_thread(void **state)
     assert_false(pthread_equal(told.thread, pthread_self()));
     assert_true(mortise_is_held(told.hold));
     assert_int_equal(mortise_hold_owner(told.hold), 0);
-    api_release(told.hold); /* whoever has it */
+    api_release(told.hold); /* whichever thread has it */
     mortise_lock_free(lock);
 }
 

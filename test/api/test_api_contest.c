@@ -220,7 +220,7 @@ struct share {
     bool verify; /* each busy one asks the store while it holds */
     _Atomic bool over;
     _Atomic int inside;
-    _Atomic uint64_t grants, tickets; /* of the busy ones; changed by who holds the lock */
+    _Atomic uint64_t grants, tickets; /* of the busy ones; changed by the holder of the lock */
     uint64_t last_fence;
 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Lingering: a lock that is kept for the next acquire, until somebody else wants it. On every store
- * that tells of who waits.
+ * that reports waiters.
  */
 #include "api_fixture.h"
 

@@ -443,7 +443,7 @@ static void test_g5_a_leader_without_its_store_leads_no_more(void **state)
     mrt_memory_freeze(SERVER, false);
     await_true(leads, election); /* it runs again in a new session */
     fence = mortise_election_fence(election);
-    while (atomic_load(&seen) != fence) /* and who observes goes on in one too */
+    while (atomic_load(&seen) != fence) /* and an observer goes on in one too */
         api_sleep_ms(1);
     assert_int_equal(mortise_election_free(election), MORTISE_OK);
     assert_int_equal(term.terms, 2);

@@ -110,8 +110,8 @@ static void *take_three(void *argument)
     return NULL;
 }
 
-/* They come in the order of their names, not of the list: who waits for one has those before it,
-   and no other. */
+/* They come in the order of their names, not of the list: a call that waits for one holds those
+ * before it, and no other. */
 static void test_e6_nothing_behind_the_one_waited_for_is_held(void **state)
 {
     (void)state;

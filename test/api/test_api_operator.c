@@ -45,7 +45,7 @@ static uint64_t fence_at(mortise_client *client, const char *name, uint32_t plac
     return search.fence;
 }
 
-/* ------------------------------------------------------------------ who holds */
+/* ------------------------------------------------------------------ the holder */
 
 struct seen {
     int count;

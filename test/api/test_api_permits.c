@@ -186,7 +186,7 @@ static void test_a_recorded_change_without_a_ticket_is_dropped(void **state)
     mortise_client *client = api_open(0);
     mortise_lock *lock = semaphore(client, "permits/6", 1);
     check(mortise_cell_cas(client, "permits/6/permits", 0, lost, strlen(lost), 0, NULL) == 0);
-    assert_int_equal(in_use(lock), MOST); /* whoever wrote it died before he detached */
+    assert_int_equal(in_use(lock), MOST); /* its writer died before it detached */
     assert_int_equal(set(lock, 4), MORTISE_OK);
     assert_int_equal(to_be_had(lock), 4);
     assert_int_equal(set(lock, MOST), MORTISE_OK);

@@ -124,7 +124,7 @@ static void test_a_waiter_for_many_permits_is_not_overtaken(void **state)
     struct waiting both, single;
     begin(&both, two, 3);
     begin(&single, semaphore(0, "wide", 3, 1), 4);
-    expect_waiting(&single); /* there is a permit, but not for who came later */
+    expect_waiting(&single); /* there is a permit, but not for a later waiter */
     api_release(first);
     expect_held(&both);
     expect_waiting(&single);

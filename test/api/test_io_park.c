@@ -71,7 +71,7 @@ static void test_f3_a_park_ends_at_its_time(void **state)
         mrt_park_wait(&park, until);
     assert_true(mrt_time_now() - begin >= 20 * MRT_MILLISECOND);
     mrt_park_wait(&park, begin); /* long past: at once */
-    mrt_park_wake(&park);        /* and whoever was late is not missed */
+    mrt_park_wake(&park);        /* and a late thread is not missed */
     mrt_park_wait(&park, MRT_TIME_NEVER);
 }
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A waiter reads the store's answers itself (io/reader.c), on a real store. Which thread does what
- * is not to be seen from outside, so these look into the driver, under its mutex; what the store
- * is called for goes through functions of this file.
+ * A waiter reads the store's answers itself (io/reader.c), on a real store. Only the driver shows
+ * which thread reads, so the tests read it, under its mutex. Calls of the store go through
+ * functions of this file.
  *
- * `client` is the one that is looked at; `other` holds the locks that it waits for.
+ * `client` is the client under test; `other` holds the locks that it waits for.
  *
- * Where the store tells nothing, who leads waits for what the loop asks, and nothing comes of
- * itself.
+ * On a store without events the reader waits for answers to the loop's requests, and nothing else
+ * comes.
  */
 #include "api_between.h"
 #include "api_two.h"
@@ -25,7 +25,7 @@
 
 static const struct mrt_store_ops *real;
 static struct mrt_store_ops watched;
-static _Atomic pthread_t reader; /* who called process last */
+static _Atomic pthread_t reader; /* the thread that called process last */
 static _Atomic bool answers_may_wait;
 static _Atomic mrt_time wanted; /* when the store wants process to be called; 0: as it says */
 
@@ -468,7 +468,7 @@ static void test_a_reader_sleeps_while_another_thread_has_the_store(void **state
     api_release(call.hold);
 }
 
-/* A call of the store is a call, whoever makes it: what it has changed is taken in. */
+/* The loop sees what any thread's call of the store has changed. */
 static void test_a_thread_that_borrowed_the_store_calls_the_loop_back(void **state)
 {
     (void)state;

@@ -83,7 +83,8 @@ static bool has_teller(mortise_client *client)
     return begun;
 }
 
-/* ------------------------------------------------------------------ who carries for others */
+/* ------------------------------------------------------------------ the caller that carries for
+ * others */
 
 struct worker {
     mortise_client *client;
@@ -121,7 +122,7 @@ static void await_rounds(struct worker *workers)
         }
 }
 
-/* Each round of one thread brings commands for whoever carries: it would never be done. */
+/* Each round of one thread brings commands for the thread that carries, which would never end. */
 static void test_f3_a_caller_past_its_deadline_carries_no_commands_of_others(void **state)
 {
     (void)state;

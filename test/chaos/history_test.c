@@ -68,7 +68,8 @@ static void test_l7_good_histories_are_accepted(void **state)
     /* renewed */
     accept("1 ask 1 0 0\n2 got 1 5 10\n9 still 1 5 19\n3 ask 2 0 0\n18 release 1 5 0\n"
            "19 got 2 6 50\n20 release 2 6 0\n" BOTH_LEAVE);
-    /* all are served after a heal; who died after it is excused, who came after it not awaited */
+    /* all are served after a heal; a client that died after it is excused, and one that came after
+     * it is not expected */
     accept("1 ask 1 0 0\n1 ask 2 0 0\n1 ask 3 0 0\n2 cut 0 1 0\n5 heal 0 1 0\n8 got 1 5 90\n"
            "9 release 1 5 0\n10 dead 3 0 0\n11 got 2 6 90\n12 release 2 6 0\n12 ask 4 0 0\n"
            "13 cut 0 2 0\n14 dead 4 0 0\n" BOTH_LEAVE);

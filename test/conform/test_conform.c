@@ -192,7 +192,7 @@ static void test_a_f13_three_hold_and_the_fourth_does_not(void **state)
         assert_int_equal(fits(permits(clients[i % 3], "a/9", 1), 1, PERMITS), i < 3);
 }
 
-/* Runs a queue of readers and writers to its end; who holds at the same time is a group. */
+/* Runs a queue of readers and writers to its end; holders at the same time are a group. */
 static void test_a_d6_r_r_r_w_r_r_w_runs_as_four_groups(void **state)
 {
     static const char order[] = "RRRWRRW";

@@ -116,7 +116,8 @@ static void test_m_all_holders_get_a_revoke_request(void **state)
     assert_int_equal(watch_closely(&first, "m/4", &one).revoked, before);
 }
 
-/* Nobody attends yet: a request waits for who does, whatever becomes of the ticket meanwhile. */
+/* Nobody attends yet: a request waits for a client that does, even if the ticket changes meanwhile.
+ */
 static void expect_request_kept(struct port_client *client, const char *queue,
                                 const struct mrt_event *held)
 {

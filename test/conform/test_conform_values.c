@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The contract of the store port (core/store.h), continued: tickets with values, who
- * observes them, and cells. The letter in a test's name is the clause.
+ * The contract of the store port (core/store.h), continued: tickets with values, their observers,
+ * and cells. The letter in a test's name is the clause.
  *
  *   test_conform_values memory: | sqlite: | URI
  */

@@ -26,7 +26,7 @@ static void check_serve(const char *text, size_t size)
     require(!mrt_serve_has_token(&serve, text));
 }
 
-/* Of what was detached: nothing was, so no text adopts it. */
+/* No ticket was detached, so no text adopts one. */
 static void check_adopted(const char *text)
 {
     static mortise_lock *lock;

@@ -217,7 +217,7 @@ static void test_a_silent_client_is_cut_off(void **state)
     struct world *world = *state;
     int silent = enter(world), other = enter(world);
     char byte;
-    ask_now(other); /* who came before has been let in, too */
+    ask_now(other); /* an earlier connection has been accepted, too */
     atomic_fetch_add(&steady, 9);
     ask_now(other); /* which has the server look at its clock */
     assert_true(is_open(silent));

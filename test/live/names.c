@@ -244,7 +244,7 @@ static void test_rd_17_a_minority_may_be_unknown_and_is_found_later(void **state
     api_close(client);
 }
 
-/* Its grant would end before the session that has been promised. */
+/* Its session would be shorter than the promised one. */
 static void test_m2_a_member_that_answers_late_with_a_shorter_lease_does_not_count(void **state)
 {
     (void)state;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A primary that comes back as a standby, under clients that are connected (SQ-09): who holds a
- * lock knows in time that it is lost, who asks for one is told why there is none, and all go on as
- * soon as the server can be written to again.
+ * A primary that comes back as a standby, under clients that are connected (SQ-09): a holder knows
+ * in time that its lock is lost, an acquire says why there is none, and all go on as soon as the
+ * server can be written to again.
  */
 #include "cmocka_all.h"
 #include "live/postgres_pooler.h"
@@ -58,8 +58,8 @@ static bool is_explained(void)
     return strstr(detail, READ_ONLY) && strstr(detail, WRITABLE);
 }
 
-/* A client that the server has served: it goes on trying for as long as its `connect` says, but who
-   waits for less is told what is in the way, too. */
+/* A client that the server has served: it goes on trying for as long as its `connect` says, but a
+ * shorter wait also says what is in the way. */
 static void is_told_why(mortise_client *client)
 {
     mortise_lock *lock = zk_mutex(client, "refused");

@@ -24,7 +24,7 @@ static mortise_client *open_client(const char *parameters)
 
 /* ------------------------------------------------------------------ the server */
 
-/* Those who write to disk what others have not waited for. */
+/* The processes that write commits to disk that clients have not waited for. */
 static void signal_writers(int signal)
 {
     static pid_t writers[4];

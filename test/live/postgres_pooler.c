@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* It runs as another user than root, who it would refuse to be. */
+/* It does not run as root, which it refuses. */
 #include "live/postgres_pooler.h"
 
 #include "cmocka_all.h"

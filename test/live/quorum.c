@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The quorum (store/quorum*.c) on the members of quorum_place.h: who holds, and for how long.
- * quorum_time.c tests its time limits.
+ * The quorum (store/quorum*.c) on the members of quorum_place.h: which client holds, and for how
+ * long. quorum_time.c tests its time limits.
  *
  * Built with seeded defects it is the measure of itself (defect_run.h).
  */
@@ -348,7 +348,7 @@ static void test_m9_a_renewal_is_given_up_in_time_for_another(void **state)
     silence(1, true);
     assert_true(quorum.ops->submit(quorum.store, &command, mrt_time_now() + SOON));
     mrt_time end = mrt_time_now() + PLACE_LEASE * MRT_MILLISECOND / 6;
-    assert_true(quorum.ops->next(quorum.store) <= end); /* who calls it sleeps until then */
+    assert_true(quorum.ops->next(quorum.store) <= end); /* the caller sleeps until then */
     assert_int_equal(renew(), MRT_UNKNOWN);
 }
 

@@ -56,7 +56,7 @@ void place_begin(void);
 /* Both. */
 int place_open(unsigned count, const char *answer, int lease_ms);
 /* Set-ups and tear-down of tests. */
-int open_three(void **state);   /* who answer within 100 ms */
+int open_three(void **state);   /* members that answer within 100 ms */
 int open_patient(void **state); /* three; 10 s */
 int open_five(void **state);    /* 100 ms */
 int close_place(void **state);

@@ -71,7 +71,7 @@ static void test_m3_rd_17_all_members_are_queried_before_any_is_waited_for(void 
     for (unsigned i = 0; i < place_members; i++)
         assert_int_equal(ways[i].type, MRT_APPEND);
     assert_int_equal(quorum.count, 0);
-    mrt_time next = quorum.ops->next(quorum.store); /* who calls it sleeps until then */
+    mrt_time next = quorum.ops->next(quorum.store); /* the caller sleeps until then */
     assert_true(next <= asked + LIMIT);
     quorum.ops->process(quorum.store, asked + LIMIT);
     expect_told(MRT_FAILED);

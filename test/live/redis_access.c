@@ -334,7 +334,7 @@ static void test_rd_15_rd_22_a_session_that_was_deleted_has_no_ticket(void **sta
     assert_int_equal(mortise_acquire_for(zk_mutex(other, "forgotten"), 20000, &next), MORTISE_OK);
     assert_int_equal(zk_tickets(other, "forgotten"), 1);
     assert_true(mortise_hold_fence(next) > mortise_hold_fence(hold));
-    delete_sessions(); /* who operates comes upon the ticket first */
+    delete_sessions(); /* the operator meets the ticket first */
     assert_int_equal(mortise_break(client, "forgotten", mortise_hold_fence(next)),
                      MORTISE_ENOTHELD);
     mortise_close(client);

@@ -42,7 +42,7 @@ static long long listeners(const char *key)
     return count;
 }
 
-/* The port asks for nothing by itself, so who is told was told by who gave it back. */
+/* The port asks for nothing by itself, so a wake can only come from the release. */
 static void test_l6_a_release_notifies_a_waiter_for_our_claim(void **state)
 {
     (void)state;
@@ -66,7 +66,7 @@ static void test_l6_a_release_notifies_a_waiter_for_our_claim(void **state)
     port_close(&port);
 }
 
-/* When it is asked for again, which is random: those who wait do not all ask at once. */
+/* The time of the next poll. It is random, so that waiters do not all poll at once. */
 static void test_l6_polls_for_a_claim_are_spread(void **state)
 {
     (void)state;

@@ -127,7 +127,7 @@ static void wait_for(atomic_int *flag)
     }
 }
 
-/* Somebody else, who acquires on a thread of its own. */
+/* Another client, which acquires on a thread of its own. */
 struct heir {
     mortise_client *client;
     mortise_hold hold;
@@ -220,7 +220,7 @@ static void test_rd_08_an_operator_is_told_of_an_unknown_outcome(void **state)
     mortise_close(client);
 }
 
-/* The server says nothing to who asks it for a list for longer than a lease. */
+/* The server does not answer a list for longer than a lease. */
 static void test_a_list_that_is_not_answered_costs_nobody_a_hold(void **state)
 {
     (void)state;
@@ -339,7 +339,7 @@ static void lose_while(void (*stall)(bool stalled), const char *uri, bool others
     if (others_go_on)
         pthread_join(heir.thread, NULL);
     if (others_go_on) {
-        assert_false(heir.overlaps); /* by the clock: when a thread runs that tells, who knows */
+        assert_false(heir.overlaps); /* by the clock: the thread that calls back may run later */
         assert_true(mortise_hold_fence(heir.hold) > mortise_hold_fence(hold));
     }
     stall(false);
@@ -532,7 +532,8 @@ static void test_rd_03_rd_04_the_servers_clock_is_set(void **state)
     mortise_close(client);
 }
 
-/* Nobody wants what it had: whoever proves its life sees that the dead one's lease ends too late.
+/* Nobody wants what it had: a renewal of another session sees that the dead one's lease ends too
+ * late.
  */
 static void test_rd_03_a_session_that_died_before_the_clock_was_set_back_ends(void **state)
 {

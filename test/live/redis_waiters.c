@@ -106,7 +106,7 @@ static void test_a_release_wakes_only_the_waiter_that_is_granted(void **state)
     expect_one_message("told/semaphore", "semaphore", 2);
 }
 
-/* All but the last, who is told of nothing: what the release publishes goes to the first. */
+/* All but the last, which gets no message: the release publishes to the first. */
 static void test_l7_waiters_that_die_do_not_stall_those_behind(void **state)
 {
     (void)state;

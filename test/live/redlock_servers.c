@@ -15,7 +15,7 @@
 #include <string.h>
 
 #define SESSION "100s" /* longer than all of a test's steps */
-#define UPTIME "1800s" /* all have been up for longer by their clocks, but who is restarted */
+#define UPTIME "1800s" /* all have been up for longer by their clocks, but for a restarted one */
 #define SETTLES (40 * MRT_SECOND)
 #define SERVERS 5
 
@@ -123,7 +123,7 @@ static long given(int server, const char *command)
     return count;
 }
 
-/* An hour passes for all, also for who was restarted in the test before. */
+/* An hour passes for all, also for the server restarted in the test before. */
 static int age_all(void **state)
 {
     static int hours;

@@ -583,7 +583,8 @@ static void test_a_grant_that_comes_too_late_is_none(void **state)
     }
     for (int form = 0; form < SQL_FORMS; form++) {
         sql_proxy_stall(scenes[form].proxy, true);
-        sql_peer_give(peers[form], "mortise/late"); /* it is late's, who does not hear it */
+        sql_peer_give(peers[form],
+                      "mortise/late"); /* it is the hold of `late`, which is not told */
     }
     await(sql_form_waits, 0);
     for (int form = 0; form < SQL_FORMS; form++)

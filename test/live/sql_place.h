@@ -17,7 +17,7 @@
 int sql_place_start(void **state);
 /* A client at this port, with parameters such as "lease=2s". */
 mortise_client *sql_open(uint16_t port, const char *parameters);
-/* A new client gets no lock there, and is told so in words that have both texts in them. */
+/* A new client gets no lock there, and its error has both texts in it. */
 void sql_is_refused(uint16_t port, const char *parameters, const char *says, const char *and_says);
 /* One whose tries may take two minutes. */
 mortise_client *sql_open_patient(const char *parameters);

@@ -228,7 +228,7 @@ static void forget_revoked(struct world *world, const struct grip *grip)
         state->asked_back = 0; /* its new holder is not asked */
 }
 
-/* As a broken one's, a listener's next look shows it at the latest. */
+/* As with a broken ticket, the next recheck of a client that listens shows it at the latest. */
 static void check_request_told(struct world *world, const struct client *client,
                                const struct grip *grip)
 {

@@ -178,7 +178,7 @@ static void wake_next(struct world *world, struct sqlite *db, int queue)
     }
 }
 
-/* Deletes the dead ahead of a row; its new place. */
+/* Deletes dead sessions' rows ahead of a row, and returns its new place. */
 static int reap_ahead(struct sqlite *db, int row)
 {
     int queue = db->rows[row].queue;

@@ -42,7 +42,7 @@ struct work {
     enum zk_type type;
     bool find; /* a list to find a node that may be there */
     bool undo, watch, parent;
-    bool aside;              /* no answer to it ends the command */
+    bool aside;              /* an answer to it does not end the command */
     char name[ZK_NAME_SIZE]; /* of the node that EXISTS asks about */
 };
 

@@ -358,7 +358,8 @@ static void follow_execution(const char **at, const char *statement)
     follow(at, ";");
 }
 
-/* The text is the request's statements with literals in them, and nothing else; its length. */
+/* Checks that the text is the request's statements with literals in them, and nothing else. Returns
+ * its length. */
 static size_t walk(void)
 {
     const struct mrt_mariadb_plan *plan = mrt_mariadb_plan(&request);

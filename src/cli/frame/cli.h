@@ -66,7 +66,7 @@ struct mrt_cli {
 
 /* ----------------------------------------------------------- suggest.c */
 
-/* The nearest of the names that were offered to what was typed; NULL: none is near. */
+/* The offered name that is nearest to the typed one; NULL: none is near. */
 struct mrt_suggestion {
     const char *typed, *name;
     size_t away;

@@ -56,7 +56,7 @@ const struct mrt_subcommand mrt_acquire_subcommand = {
 struct acquire {
     struct mrt_run run;
     struct mrt_token_place place;
-    pid_t owner; /* 0: who started us */
+    pid_t owner; /* 0: the process that started us */
     bool durable;
 };
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The durable form of mortise acquire: a lock that is kept without a process. It is acquired and
- * left to nobody, and the token is all that remains; who has it gives the lock back, from another
- * shell or another machine.
+ * left to nobody, and the token is all that remains; a process that has it gives the lock back,
+ * from another shell or another machine.
  *
  * Invariant: a lock whose token nobody has would stay for ever. So no signal ends the command
  * between detaching and the end of the output, and if that fails the lock is given back.

@@ -47,7 +47,7 @@ struct keeper {
     struct mrt_run *run;
     struct mrt_ending ending;
     struct mrt_keeper_socket socket;
-    int link;       /* to who started us; -1: it knows */
+    int link;       /* to the process that started us; -1: it knows */
     int releaser;   /* the connection that waits for the release; -1: none */
     bool over;      /* there is nothing left to keep */
     mrt_time until; /* --max-hold */
@@ -350,7 +350,7 @@ int mrt_keeper_start(struct mrt_run *run, const struct mrt_target *owner, int *l
     fflush(NULL);
     pid_t pid = fork();
     if (pid == 0) {
-        /* Once more, so that it is no child of what this process may become. */
+        /* Forks again, so that it is no child of the program that this process may become. */
         if (setsid() < 0 || fork() != 0)
             _exit(0);
         prctl(PR_SET_NAME, "lock-keeper"); /* not "mortise": pkill would end it too */

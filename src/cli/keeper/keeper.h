@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A lock for who is no child of ours. The parts:
+ * A lock for a process that is no child of ours. The parts:
  *   keeper.c         the process that holds the lock as long as somebody else lives
  *   owner.c   who that is
  *   socket.c  what others ask of it: release and renew, by a token
@@ -46,7 +46,7 @@ int mrt_keeper_dismiss(int link, int code);
    itself if it has captured our output. It becomes the run's label. 0 or an exit code. */
 int mrt_keeper_find_owner(struct mrt_run *run, pid_t pid, bool is_captured,
                           struct mrt_target *owner);
-/* Whether `ancestor` is `pid`, or has started it, or who has started it. */
+/* Whether `ancestor` is `pid`, or one of the ancestors of `pid`. */
 bool mrt_keeper_is_above(pid_t ancestor, pid_t pid);
 
 /* ------------------------------------------------------- socket.c */

@@ -79,7 +79,7 @@ static bool take_arguments(struct mrt_run *run, int argc, char **argv, const cha
     return *code == 0;
 }
 
-/* The exit code, with what the keeper says of an error said. */
+/* Prints the keeper's error, if there is one. Returns the exit code. */
 static int ask(const struct mrt_run *run, const char *token, enum mrt_keeper_demand demand)
 {
     struct mrt_keeper_reply reply;

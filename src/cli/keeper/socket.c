@@ -120,7 +120,7 @@ bool mrt_keeper_read(struct mrt_keeper_socket *self, size_t call,
 void mrt_keeper_answer(int call, const struct mrt_keeper_reply *reply)
 {
     ssize_t sent = send(call, reply, sizeof *reply, MSG_NOSIGNAL);
-    (void)sent; /* who asked may be gone */
+    (void)sent; /* the client may be gone */
 }
 
 /* ----------------------------------------------------------------- the other side */
@@ -154,7 +154,7 @@ static int call_keeper(const char *id, int flag, int64_t patience_ms)
     return -1;
 }
 
-/* Of who gets no answer: the keeper is gone, or does not answer. */
+/* The answer of a client that gets none: the keeper is gone, or does not answer. */
 static int fail_call(const struct mrt_keeper_request *request, ssize_t got)
 {
     if (got < 0 && errno == EAGAIN)

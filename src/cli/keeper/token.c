@@ -22,7 +22,7 @@ static bool write_line(int fd, const char *token)
     return written == length;
 }
 
-/* A new file takes the place of what is there, which may belong to somebody else. */
+/* A new file replaces the present one, which may belong to another user. */
 static bool write_file(const char *path, const char *token)
 {
     char *draft;

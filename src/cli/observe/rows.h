@@ -34,7 +34,7 @@ int mrt_rows_list(mortise_client *client, const char *name, struct mrt_rows *row
 /* The same with a client of its own. */
 int mrt_rows_collect(const struct mrt_cli *cli, const char *name, struct mrt_rows *rows);
 void mrt_rows_free(struct mrt_rows *rows);
-/* How it holds: reading, writing, so many permits of so many; "" for what one has alone. */
+/* How it holds: reading, writing, so many permits of so many; "" for a lock with one holder. */
 void mrt_rows_describe_mode(const struct mrt_row *row, char mode[48]);
 /* The same of a lock, of which `row` is the first and `used` are held: of permits those. */
 void mrt_rows_describe_use(const struct mrt_row *row, uint64_t used, char mode[48]);

@@ -27,8 +27,8 @@ struct mrt_table_lock {
     const struct mrt_row *first; /* of its queue, mostly who holds it */
     const struct mrt_watch_lock *watched;
     mrt_time since; /* mrt_table_since of `first` */
-    mrt_time waits; /* since when who has waited longest does; MRT_TIME_NEVER: nobody waits, or it
-                       is not known */
+    mrt_time
+        waits; /* when the longest wait began; MRT_TIME_NEVER: nobody waits, or it is not known */
 };
 
 struct mrt_table {

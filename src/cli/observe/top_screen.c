@@ -85,7 +85,7 @@ void mrt_screen_end(void)
 {
     static const char end[] = ESCAPE "[?25h" ESCAPE "[?1049l";
     tcsetattr(STDIN_FILENO, TCSADRAIN, &original);
-    write_all(end, sizeof end - 1); /* who sees it finds the keys as they were */
+    write_all(end, sizeof end - 1); /* the keys are still where they were */
 }
 
 int mrt_screen_signal(void)
@@ -186,7 +186,7 @@ int mrt_screen_key(mrt_time until)
         suspend();
     if (count <= 0)
         return MRT_KEY_NONE;
-    /* Of what is typed one key at a time; a sequence of bytes comes in one piece. */
+    /* Of typed input, one key at a time; a sequence of bytes comes in one piece. */
     ssize_t got = read(STDIN_FILENO, bytes, 1);
     if (got == 1 && bytes[0] == '\x1b')
         got = read_sequence(bytes, sizeof bytes - 1);

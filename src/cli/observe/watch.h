@@ -107,7 +107,7 @@ struct mrt_watch {
 
 void mrt_watch_init(struct mrt_watch *watch, size_t own_max);
 void mrt_watch_fini(struct mrt_watch *watch);
-/* Takes in what a look has found; false: no memory, and some of it is not counted. */
+/* Takes in the rows of a look; false: no memory, and some of them are not counted. */
 bool mrt_watch_look(struct mrt_watch *watch, const struct mrt_rows *rows, mrt_time now);
 /* NULL: nothing is known of it. */
 struct mrt_watch_lock *mrt_watch_find(const struct mrt_watch *watch, const char *name);

@@ -3,11 +3,11 @@
  * A wait that may have no end: for a lock that a script holds by `mortise acquire`, and the script
  * waits for us; or an outer run does, and we are `mortise acquire` and cannot run under it.
  *
- * acquire can set no variable in its script, but its keeper is on this machine, and tells what it
- * holds to who is below the process that it minds; in the words of MORTISE_HELD, which
- * count if the store confirms them. It is asked for only when we have waited for a moment, so that
- * nothing is paid for it by who need not wait. Anybody on this machine may listen as a keeper does,
- * so all of them together are given CURIOSITY at most, and none that is another user's is called.
+ * acquire can set no variable in its script, but its keeper is on this machine, and tells the
+ * descendants of its script what it holds, in the form of MORTISE_HELD. That counts if the store
+ * confirms it. It is asked for only when we have waited for a moment, so that a run that need not
+ * wait pays nothing. Anybody on this machine may listen as a keeper does, so all of them together
+ * are given CURIOSITY at most, and none that is another user's is called.
  */
 #include "cli/keeper/keeper.h"
 #include "cli/run/held.h"

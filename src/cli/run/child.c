@@ -184,7 +184,7 @@ static void tell_end(const struct child *child)
         mrt_run_event(child->run, "child-exit", NULL, ", \"code\": %d", WEXITSTATUS(child->status));
 }
 
-/* That nobody waits for them, those who want to hear of everything are told. */
+/* With -v: says that nobody waits for them. */
 static void tell_strays(const struct child *child)
 {
     const struct mrt_run *run = child->run;

@@ -32,7 +32,7 @@ struct mrt_ending {
     struct mrt_run *run;
     struct mrt_target target;
     bool stopping;  /* TERM was sent by us */
-    bool lock_gone; /* it is lost, or about to be, and what --on-lost says is under way */
+    bool lock_gone; /* it is lost, or about to be, and the action of --on-lost is under way */
     bool killed;    /* KILL was sent */
     bool immune;    /* the system refused a signal: a process runs as another user */
     mrt_time kill_at;
@@ -43,7 +43,7 @@ struct mrt_ending {
 void mrt_ending_begin(struct mrt_ending *ending, struct mrt_run *run, struct mrt_target target);
 /* When to call mrt_ending_step next, if the client has nothing to say. */
 mrt_time mrt_ending_next_time(const struct mrt_ending *ending);
-/* Looks at the locks, and does what is due. */
+/* Reads the locks' states, and acts on them. */
 void mrt_ending_step(struct mrt_ending *ending, mrt_time now);
 /* Only that which must not wait: whether they are lost. */
 void mrt_ending_check_lock(struct mrt_ending *ending, mrt_time now);

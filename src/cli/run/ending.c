@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * When whoever a lock is held for has to end: the lock is lost, or will be when its lease is over.
- * Then it gets TERM, and KILL after the grace, in time for it to be dead before anybody else can be
- * granted the lock; or what --on-lost says instead. The guard is told of that instant again and
- * again, in case we are the ones that are stopped.
+ * When the process that a lock is held for has to end: the lock is lost, or will be when its lease
+ * is over. Then it gets TERM, and KILL after the grace, in time for it to be dead before anybody
+ * else can be granted the lock; or what --on-lost says instead. The guard is told of that instant
+ * again and again, in case we are the ones that are stopped.
  *
  * That somebody has broken the lock, or asks for it, the store is to tell at once; to have it do
  * so costs requests, which a release would have to wait for. So it is asked only when the command
@@ -147,7 +147,7 @@ static void end_command(struct mrt_ending *ending, mrt_time now, mrt_time left)
     }
 }
 
-/* Word to who reads MORTISE_LOCK_FD, and an end within `left`. */
+/* Tells readers of MORTISE_LOCK_FD, and ends the command within `left`. */
 static void give_up(struct mrt_ending *ending, mrt_time now, mrt_time left)
 {
     struct mrt_run *run = ending->run;

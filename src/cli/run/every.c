@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * --every: once in each period, whoever on whatever host comes first.
+ * --every: once in each period, the first run of any host.
  *
  * Time is cut into periods from 1970 on, in UTC. The cell "NAME/every" has the beginning of the
  * newest period that has had its run, in milliseconds, as text. It is read and written under
@@ -9,7 +9,7 @@
  * kept apart by the cell's version.
  *
  * With --every-success it is written when the command has ended with 0, with the fence of the hold:
- * whoever comes next in the period runs what failed once more. A host that dies between the end and
+ * the next run in the period repeats a command that failed. A host that dies between the end and
  * the note leaves a second run behind, never none. The lock alone keeps runs apart, so it
  * has to be held alone, and mortise has to be there at the end.
  *

@@ -66,7 +66,7 @@ static void write_mode(const struct mrt_run *run, char *text, size_t size)
                                                : "exclusive");
 }
 
-/* Whether who holds the lock in the mode at `text` has what the run asks for. */
+/* Whether a hold in the mode at `text` satisfies what the run asks for. */
 static enum mrt_cover compare_mode(const struct mrt_run *run, const char *text, size_t length)
 {
     bool shared = length == 6 && strncmp(text, "shared", length) == 0;

@@ -27,7 +27,7 @@ int mrt_run_fit_grace(struct mrt_run *run);
 int mrt_run_open(struct mrt_run *run);
 /* Makes the handles of all locks that no outer run holds. 0 or an exit code. */
 int mrt_run_make_locks(struct mrt_run *run);
-/* Gives all back; what the library says of the first that could not be. */
+/* Releases all; the library's error of the first that could not be released. */
 int mrt_run_release(struct mrt_run *run);
 
 /* ---------------------------------------------------------- kind.c */

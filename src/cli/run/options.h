@@ -11,8 +11,8 @@
 /* Reads the command line; false and the exit code in *code (0 after --help). */
 bool mrt_run_take_arguments(struct mrt_run *run, int argc, char **argv, int *code);
 
-/* Options that other subcommands have too, rows of those that say what kind of lock it is, and
-   what takes them. */
+/* Options that other subcommands share: the rows that choose the kind of lock, and the function
+ * that reads them. */
 enum {
     MRT_RUN_OPTION_PERMITS = MRT_OPTION_OWN,
     MRT_RUN_OPTION_WEIGHT,
@@ -49,7 +49,7 @@ int mrt_run_take_mode(struct mrt_run *run, int option);
 int mrt_run_take_option(struct mrt_run *run, int option);
 /* Adds a lock to run->locks. 0 or an exit code. */
 int mrt_run_add_name(struct mrt_run *run, const char *name);
-/* Checks what only all options together tell, and puts the locks in order. 0 or an exit code. */
+/* Checks conditions between options, and sorts the locks. 0 or an exit code. */
 int mrt_run_check_together(struct mrt_run *run);
 
 #endif

@@ -84,7 +84,7 @@ struct mrt_run { // NOLINT(clang-analyzer-optin.performance.Padding): there is o
     mrt_time spare;    /* what two renewals leave beyond the grace; 0: no lease, or nothing */
     bool grace_given;
     mrt_time every;              /* once in each; 0: always */
-    bool every_success;          /* and what failed does not count */
+    bool every_success;          /* and runs that failed do not count */
     int64_t period;              /* that this run is of */
     mrt_time lease;              /* 0: as the address says */
     char *leased_url;            /* the address with it; NULL: none */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Events of a run for whoever started it: one line of JSON each, written by one call, so that
- * lines of several runs on one descriptor do not mix. A reader that is gone or does not
- * read is no reason to stop: the line is lost, or waited for.
+ * Events of a run, for the process that started it: one line of JSON each, written by one call, so
+ * that lines of several runs on one descriptor do not mix. A reader that is gone or does not read
+ * is no reason to stop: the line is lost, or waited for.
  */
 #include "cli/frame/json.h"
 #include "cli/run/run.h"

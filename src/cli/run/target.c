@@ -140,7 +140,8 @@ static bool signal_stray(pid_t pid, void *subject)
     return is_one && search->signal == 0;
 }
 
-/* Once mortise is dead its number may be another's, and who descended from it cannot be told. */
+/* Once mortise is dead its number may be another's, and its descendants cannot be told from others.
+ */
 static bool search_strays(const struct mrt_strays *strays, int signal)
 {
     struct search search = {.strays = strays, .signal = signal};

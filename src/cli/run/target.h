@@ -34,7 +34,7 @@ bool mrt_target_is_alive(const struct mrt_target *target);
 bool mrt_target_signal(const struct mrt_target *target, int signal);
 /* Kills it; returns when nobody of it runs any more. */
 void mrt_target_kill(const struct mrt_target *target);
-/* In the command's process, before it is that: what descends from it counts from now on. */
+/* Called in the child before exec: from now on its descendants count as the command's. */
 void mrt_strays_begin(struct mrt_strays *strays, pid_t root, pid_t guard);
 /* Whether any lives that is more than a zombie. */
 bool mrt_strays_are_alive(const struct mrt_strays *strays);

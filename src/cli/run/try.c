@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * mortise try: whether locks could be had at this moment. They are acquired without waiting and
- * given back at once; the exit code is the answer. It is old when it arrives: who wants to do
- * something under the lock uses run -n.
+ * given back at once; the exit code is the answer. It is old when it arrives: to do something under
+ * the lock, use run -n.
  */
 #include "base/error.h"
 #include "cli/run/locks.h"

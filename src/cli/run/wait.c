@@ -224,7 +224,7 @@ static const char *leave_out(const struct mrt_run *run, int error)
     return is_unknown ? "; leave -s out" : "";
 }
 
-/* Until the lock is acquired as whatever kind its name is in use. */
+/* Tries until the lock is acquired with the kind that its name is in use with. */
 static int acquire_as_used(struct waiting *waiting)
 {
     struct mrt_run *run = waiting->run;
@@ -365,7 +365,7 @@ bool mrt_run_wait(struct mrt_run *run, int *code)
 {
     struct waiting waiting = {.run = run, .lock = &run->locks[0]};
     do {
-        mrt_run_release(run); /* what was lost before it was of use */
+        mrt_run_release(run); /* holds that were lost before the command could start */
         if (!acquire_all(&waiting, code) || !acquire_file(&waiting, code)) {
             mrt_run_release(run);
             return false;

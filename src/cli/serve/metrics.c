@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The same for Prometheus, in its text format 0.0.4. HELP says of each family what it is and what
- * it cannot be: whoever looks from outside sees tickets come, hold and go, and not why.
+ * it cannot be: an observer sees tickets come, hold and go, and not why.
  *
  * A lock has series of its own if it is among the first that were seen, so many as was said; all
  * others together are the series with an empty label, so that sums are right, and the number of
@@ -104,7 +104,7 @@ static void print_changes(const struct mrt_serve *serve, FILE *out)
 
 /* ----------------------------------------------------------------- what is seen */
 
-/* Of those who now hold, or wait: the longest that one has been seen so. */
+/* The longest time for which a present holder, or waiter, has been seen. */
 static mrt_time longest(const struct mrt_serve *serve, enum mrt_watch_phase phase)
 {
     mrt_time found = 0;
@@ -117,7 +117,7 @@ static mrt_time longest(const struct mrt_serve *serve, enum mrt_watch_phase phas
     return found;
 }
 
-/* Those who hold and have been seen to for longer than a session lives without being renewed. */
+/* Holders that have been seen for longer than a session lives without a renewal. */
 static double renewed_holders(const struct mrt_serve *serve)
 {
     mrt_time lease = mrt_time_from_ms(serve->can.lease_ms);

@@ -226,7 +226,7 @@ static void end(struct mrt_serve *serve, pthread_t looking)
     pthread_mutex_unlock(&serve->mutex);
     serve->http_ops->stop(serve->http);
     if (!join(looking))
-        _exit(MRT_EXIT_OK); /* what it may leave is a session of which nothing is held */
+        _exit(MRT_EXIT_OK); /* it may leave only a session that holds nothing */
 }
 
 /* Serves until a signal, and closes the listener: 0 or an exit code. */

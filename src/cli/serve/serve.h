@@ -78,7 +78,7 @@ struct mrt_serve {
     struct mrt_serve_sample samples[MRT_SERVE_SAMPLES]; /* sample n is in place n % SAMPLES */
     uint64_t sample_count;
     uint64_t looks, failed_looks;
-    uint64_t errors[MRT_SERVE_KINDS]; /* of looks and of what operators asked for */
+    uint64_t errors[MRT_SERVE_KINDS]; /* of looks and of operators' requests */
     uint64_t changes[2][2];           /* revoke, break; refused, done */
     uint64_t losses;                  /* holders that were broken here */
     mrt_time look_took;               /* of the newest look */

@@ -36,7 +36,7 @@
 
 #define LIMIT 256 /* of threads, and of processes */
 #define HEAD_START (50 * MRT_MILLISECOND)
-/* How long after the end a thread waits for what it has asked before. */
+/* How long after the end a thread waits for acquires that it began before. */
 #define LAST_WAIT (5 * MRT_SECOND)
 
 enum { THREADS = MRT_OPTION_OWN, PROCESSES, LOCKS, SECONDS, PAUSE, STRICT, JSON };
@@ -402,7 +402,7 @@ static int ignore_entry(void *argument, const mortise_entry *entry)
     return 1;
 }
 
-/* Opens the store and asks it once, so that what is wrong with it is said once. */
+/* Opens the store and sends one request, so that an error is reported once. */
 static int probe(const struct mrt_cli *cli, struct request *request)
 {
     mortise_client *client;

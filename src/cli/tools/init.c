@@ -37,7 +37,7 @@ static void note_text(void *argument, const char *text)
     *has_text |= *text != '\0';
 }
 
-/* Says what came of it: a store without statements needs nothing. */
+/* Reports the result: a store without statements needs nothing. */
 static int set_up(const char *url)
 {
     bool needed = false;

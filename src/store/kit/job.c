@@ -38,7 +38,7 @@ void mrt_jobs_free(struct mrt_jobs *jobs)
 
 bool mrt_job_set_value(struct mrt_job *job, const void *bytes, size_t size)
 {
-    void *copy = malloc(size + 1); /* of no bytes, too: that is a value */
+    void *copy = malloc(size + 1); /* a value of no bytes is a value, too */
     free(job->value);
     job->event.value = job->value = copy;
     job->event.value_size = copy ? size : 0;

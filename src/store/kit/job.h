@@ -72,7 +72,7 @@ mrt_job_set_detail_list(struct mrt_job *job, const char *prefix, const char *for
 void mrt_job_deliver(struct mrt_job *job, const struct mrt_sink *sink);
 
 void mrt_outbox_init(struct mrt_outbox *outbox, struct mrt_sink sink);
-/* Frees what has not been delivered. */
+/* Frees events that have not been delivered. */
 void mrt_outbox_free(struct mrt_outbox *outbox);
 /* Answers the job's command with its event, which becomes one of this type. */
 void mrt_outbox_answer(struct mrt_outbox *outbox, struct mrt_job *job, enum mrt_event_type type);

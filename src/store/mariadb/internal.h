@@ -31,7 +31,7 @@ enum mrt_mariadb_doing {
     MRT_MARIADB_GOING_ON /* to the next one's */
 };
 
-/* Against what the library trusts a server with; of a connection, and outlives it. */
+/* Guards against a server that the library would trust; of a connection, and outlives it. */
 struct mrt_mariadb_guard {
     char *no_version; /* before the greeting */
     size_t received;  /* bytes of the reply that is read; more than MRT_SQL_REPLY_MAX end it */
@@ -46,7 +46,7 @@ struct mrt_sql_driver {
     bool prepared;    /* the one statement that is prepared is, on this connection */
     bool unprepared;  /* it was refused there, as if there were no room for one more */
     bool crowded;     /* the last acquire found somebody in its queue */
-    bool rolls_back;  /* what is under way is only that, after a failure */
+    bool rolls_back;  /* the request under way is only that, after a failure */
     uint64_t backend; /* the server's number of the connection */
     char *text;       /* while it is being sent */
     char version[160];

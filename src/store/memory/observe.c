@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The memory store's server, continued: tickets with values, and who observes queues of them. */
+/* The memory store's server, continued: tickets with values, and observers of their queues. */
 #include "store/memory/server_parts.h"
 
 #include <stdlib.h>

@@ -151,7 +151,7 @@ static struct mrt_memory_sink sink_for(struct mrt_memory_store *store)
     return (struct mrt_memory_sink){.emit = receive, .context = store};
 }
 
-/* Lets the server's mutex go, and delivers what has come. */
+/* Unlocks the server's mutex, and delivers the events that have come. */
 static void unlock_and_deliver(struct mrt_memory_store *store)
 {
     struct mrt_jobs taken = TAILQ_HEAD_INITIALIZER(taken);

@@ -41,7 +41,7 @@ struct session *mrt_memory_find_session(const struct mrt_memory_server *server, 
     return session;
 }
 
-/* A session's ticket: another session's is not found, whoever asks for it. */
+/* A ticket of this session; NULL for a ticket of another one. */
 struct ticket *mrt_memory_find_ticket(const struct mrt_memory_server *server,
                                       const struct mrt_command *command)
 {
@@ -348,7 +348,7 @@ static void refuse_kind(const struct mrt_memory_sink *sink, void *peer,
     answer_failed(sink, peer, command, MORTISE_EMISMATCH, detail);
 }
 
-/* Tells those who hold, and asked to hear of it, that another waits. */
+/* Tells holders that asked for it that another waits. */
 static void tell_lingering(const struct queue *queue, const struct mrt_memory_sink *sink)
 {
     const struct ticket *ticket;

@@ -23,7 +23,7 @@ struct ticket {
     uint64_t fence;
     uint64_t weight;
     uint64_t revoked; /* how often its holder was asked to give it up */
-    bool linger;      /* who has it wants to hear of who queues behind */
+    bool linger;      /* its holder wants to hear of newcomers behind it */
     mrt_time since;
     mrt_time delay; /* how long it stays if its session dies while it holds */
     mrt_time until; /* it is nobody's, and goes then; 0: it has not been left behind so */
@@ -70,7 +70,7 @@ struct mrt_memory_server {
 /* NULL: not there. */
 struct session *mrt_memory_find_session(const struct mrt_memory_server *server, struct mrt_id id);
 struct queue *mrt_memory_find_queue(const struct mrt_memory_server *server, const char *name);
-/* A session's ticket: another session's is not found, whoever asks for it. */
+/* A ticket of this session; NULL for a ticket of another one. */
 struct ticket *mrt_memory_find_ticket(const struct mrt_memory_server *server,
                                       const struct mrt_command *command);
 
@@ -91,10 +91,11 @@ int mrt_memory_adopt(struct mrt_memory_server *server, const struct mrt_command 
                      struct session *session, struct ticket **ticket);
 
 /* delay.c: tickets that a dead session leaves behind for a while. */
-/* Before a session's tickets are taken out, which died then: what holds and has a delay stays. */
+/* Called before the tickets of a session that died then are removed: a holder with a delay stays.
+ */
 void mrt_memory_leave_behind(struct mrt_memory_server *server, struct session *session,
                              mrt_time died, const struct mrt_memory_sink *sink);
-/* Takes out what has stayed long enough. */
+/* Removes tickets of dead sessions whose delay is over. */
 void mrt_memory_end_delays(struct mrt_memory_server *server, mrt_time now,
                            const struct mrt_memory_sink *sink);
 /* When the first of them goes. */
@@ -103,7 +104,7 @@ mrt_time mrt_memory_next_delay(const struct mrt_memory_server *server);
 mrt_time mrt_memory_recheck(const struct mrt_memory_server *server, const struct ticket *ticket,
                             mrt_time now);
 
-/* observe.c: who is first in a queue. */
+/* observe.c: the first ticket of a queue. */
 /* Gives a ticket the command's value; false: no memory. */
 bool mrt_memory_set_value(struct ticket *ticket, const struct mrt_command *command);
 /* OBSERVE: fills in the answer, and keeps the session as an observer. */

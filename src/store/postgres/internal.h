@@ -34,7 +34,7 @@ struct mrt_sql_driver {
 PGconn *mrt_pg_connect(const struct mrt_pg_connection_options *words);
 
 /* access.c */
-/* Tells the log what is wrong with who may use the store. On a connection of its own; blocks. */
+/* Logs what is wrong with the rights of users in the store. On a connection of its own; blocks. */
 void mrt_pg_check_access(const struct mrt_sql_store *store);
 
 /* code.c */

@@ -17,14 +17,15 @@
 #include <stdio.h>
 
 #define KEY_TEXT "7309475598860448101"
-/* So many times connect= is waited for others who run this, or use what it changes. */
+/* So many times connect= is the wait for clients that run this too, or use the tables that it
+ * changes. */
 #define PATIENCE 6
 #define HOT                                                                                     \
     "WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = " \
     "2000)"
 
 /* %1$s is the schema's name and %3$s that of a role, which need no quoting; %4$lld milliseconds.
-   The advisory lock serialises those who run this script at the same time, and ends with the
+   The advisory lock serialises clients that run this script at the same time, and ends with the
    transaction. Any user can hold it, so the wait for it is limited. Existing tables are checked
    before anything is made and once more before anything is written, since other users may be
    allowed to make tables there. */

@@ -115,7 +115,7 @@ static const char mrt_pg_sql_renew[] =
     " moved AS (UPDATE ticket t SET session = t.id, delay = 0, linger = false FROM left_behind l"  \
     " WHERE t.session IN (SELECT id FROM dead) AND t.id = l.id RETURNING t.queue, t.number)"
 
-/* $1 session, which has died; who waits is told that it will be longer */
+/* $1 session, which has died; waiters are told that it takes longer */
 static const char mrt_pg_sql_leave_behind[] =
     "WITH dead AS (SELECT id, expires, label FROM session WHERE id = $1 FOR UPDATE),"
     LEAVE_BEHIND
@@ -196,8 +196,7 @@ static const char mrt_pg_sql_view[] =
     " ORDER BY t.number LIMIT 2 + least((" capacity "), 1000000)) f"                               \
     " WINDOW w AS (ORDER BY f.number))"
 
-/* Takes a ticket out of a queue whose row is locked, and tells those who have become able to
-   run. There is a row if it was there. */
+/* Takes a ticket out of a queue whose row is locked, and notifies waiters that may run now. There is a row if it was there. */
 #define LEAVE(queue, ticket, last)                                                                 \
     "WITH gone AS (DELETE FROM ticket WHERE " ticket " RETURNING session, id,"                     \
     " number AS left_number, capacity, value, delay),"                                             \
@@ -386,7 +385,7 @@ static const char mrt_pg_sql_key_try[] =
 static const char mrt_pg_sql_key_wait[] = "SELECT 1, " EITHER("pg_advisory_", "lock");
 static const char mrt_pg_sql_key_leave[] =
     "SELECT (" EITHER("pg_advisory_", "unlock") ")::int, 0, pg_backend_pid()";
-/* A session that has a lock gets the shared one immediately, whoever waits. */
+/* A session that has a lock gets the shared one immediately, although others wait. */
 static const char mrt_pg_sql_key_lighten[] =
     "SELECT pg_advisory_unlock(" KEY ")::int, 0, pg_backend_pid()"
     " FROM (SELECT pg_advisory_lock_shared(" KEY ") OFFSET 0) had";

@@ -134,7 +134,7 @@ static void show(struct mrt_quorum_store *store, struct mrt_quorum_ticket *ticke
 {
     struct mrt_event event = {.type = MRT_VIEW, .fence_span = UINT32_MAX};
     event.weight_ahead = granted ? 0 : 1;
-    event.others_behind = granted; /* who waits leaves no trace */
+    event.others_behind = granted; /* a waiter leaves no trace */
     event.recheck = store->lease > 0 ? mrt_time_min(LOOK_AGAIN, store->lease / 3) : LOOK_AGAIN;
     if (!granted) {
         event.recheck = pause_after(ticket, now);
@@ -211,7 +211,7 @@ static void decide_look(struct mrt_quorum_store *store, struct mrt_quorum_ticket
     }
 }
 
-/* Proven by all who answer in time; those who do not must not be a majority. */
+/* Proven by all members that answer in time; those that do not must be a minority. */
 static void decide_leave(struct mrt_quorum_store *store, struct mrt_quorum_ticket *ticket,
                          mrt_time now)
 {
@@ -342,7 +342,7 @@ void mrt_quorum_ticket_answer(struct mrt_quorum_store *store,
     struct mrt_quorum_ticket *ticket = find_ticket(store, request->ticket);
     if (!ticket || ticket->round != request->round || ticket->step == MRT_QUORUM_IDLE ||
         ticket->step == MRT_QUORUM_LEAVING)
-        return; /* it has been let go, and the removal stands behind what was asked */
+        return; /* it has been given up, and the removal is sent behind its requests */
     enum mrt_quorum_claim *claim = &ticket->claims[request->member->index];
     bool refused = event->type == MRT_FAILED && ticket->step == MRT_QUORUM_LOOKING;
     if (is_ours(event)) {

@@ -11,7 +11,7 @@ enum mrt_quorum_step {
     MRT_QUORUM_IDLE,     /* it has no claim */
     MRT_QUORUM_CLAIMING, /* all are asked */
     MRT_QUORUM_HELD,
-    MRT_QUORUM_LOOKING, /* HELD, and those who have the claim are asked whether they do */
+    MRT_QUORUM_LOOKING, /* HELD, and the members that have the claim are queried */
     MRT_QUORUM_LEAVING
 };
 
@@ -23,7 +23,7 @@ struct mrt_quorum_ticket {
     uint64_t round;
     struct mrt_id token; /* of the round: the claim's identity at the members */
     mrt_time asked_at;   /* when the round began */
-    mrt_time decide_at;  /* who has not answered by then does not count */
+    mrt_time decide_at;  /* a member that has not answered by then does not count */
     unsigned blocked;    /* members where another has it, in this round */
     unsigned failures;   /* rounds in a row */
     unsigned doubted;    /* bits: members that have told of its claim, not acted upon */

@@ -79,7 +79,7 @@ struct mrt_quorum_store {
     char address[MORTISE_NAME_MAX * 4];
 };
 
-/* Answers a command of the engine's, or tells it what it did not ask for. */
+/* Answers a command of the engine, or delivers an event that no command asked for. */
 static inline void mrt_quorum_deliver(const struct mrt_quorum_store *store, struct mrt_event event)
 {
     store->sink.deliver(store->sink.context, &event);

@@ -49,7 +49,7 @@ static void notify(void *context)
     member->quorum->sink.notify(member->quorum->sink.context);
 }
 
-/* Acts upon what was heard, until there is nothing more to do now. */
+/* Acts on the members' events until none is left. */
 static void work(struct mrt_quorum_store *store, mrt_time now)
 {
     store->worked_at = now;
@@ -63,7 +63,7 @@ static void work(struct mrt_quorum_store *store, mrt_time now)
 
 /* ------------------------------------------------------------------ the port */
 
-/* A command of no session that is open, or of what is not kept here. */
+/* A command without an open session, or of a kind that a quorum does not keep. */
 static void turn_away(struct mrt_quorum_store *store, const struct mrt_command *command, bool ours)
 {
     struct mrt_event event = {.type = MRT_FAILED,

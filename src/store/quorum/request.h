@@ -27,7 +27,7 @@ struct mrt_quorum_request *mrt_quorum_request_new(struct mrt_quorum_member *memb
 /* False: the member did not take it, and it is freed. */
 bool mrt_quorum_request_send(struct mrt_quorum_request *request, const struct mrt_command *command,
                              struct mrt_id ticket, uint64_t round);
-/* Sends what has to be proven: if the member does not take it, later. */
+/* Sends a request that must be proven; if the member does not take it, sends it later. */
 void mrt_quorum_request_insist(struct mrt_quorum_request *request,
                                const struct mrt_command *command);
 /* A REMOVE of a claim that has been let go, whose answer is wanted. */

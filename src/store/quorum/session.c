@@ -182,7 +182,7 @@ static void wake_unrenewed(struct mrt_quorum_store *store)
             mrt_quorum_ticket_wake(store, ticket);
 }
 
-/* Whether what has been asked may still prove it; or too few have been asked, and more may be soon.
+/* Whether requests under way may still prove it, or too few were sent and more may follow soon.
  */
 static bool is_open(const struct mrt_quorum_store *store)
 {

@@ -35,10 +35,9 @@ void mrt_redis_claim_stop_waiting(struct mrt_redis_store *store, struct mrt_redi
 
 /* Whether the job is about a claim; it is marked as such. */
 bool mrt_redis_claim_of(struct mrt_redis_store *store, struct mrt_redis_job *job);
-/* Writes what an attempt at a claim, or another command for it, needs; or answers it, if it needs
-   no request. */
+/* Writes the request of a command for a claim, or answers the command if it needs none. */
 void mrt_redis_claim_put(struct mrt_redis_store *store, struct mrt_redis_job *job);
-/* Writes, before a RENEW or a STOP, what concerns the claims of its session. */
+/* Writes, before a RENEW or a STOP, the requests for the claims of its session. */
 void mrt_redis_claims_put(struct mrt_redis_store *store, struct mrt_redis_job *job);
 /* The session has ended: releases its claims. */
 void mrt_redis_claims_lose(struct mrt_redis_store *store, struct mrt_id session);

@@ -5,11 +5,11 @@
 
 #include "store/redis/internal.h"
 
-/* Connects if need be, and sends what waits. */
+/* Connects if need be, and sends the waiting requests. */
 void mrt_redis_connection_send(struct mrt_redis_store *store, mrt_time now);
 /* Takes replies. */
 void mrt_redis_connection_receive(struct mrt_redis_store *store, mrt_time now);
-/* Ends what takes too long; and when it does. */
+/* Ends requests that take too long; returns when the next one does. */
 void mrt_redis_connection_tick(struct mrt_redis_store *store, mrt_time now);
 mrt_time mrt_redis_connection_next(const struct mrt_redis_store *store);
 /* Where the server is, as far as that is known; false: it is not. From any thread. */

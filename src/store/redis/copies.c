@@ -13,7 +13,7 @@
 #include "store/redis/claim.h"
 #include "store/redis/command.h"
 
-/* Too few have it: whatever is promoted may not know of it. */
+/* Too few have it: a promoted replica may not know of it. */
 static void undo(struct mrt_redis_store *store, struct mrt_redis_job *job)
 {
     mrt_note(&store->notes, MRT_REDIS_NOTE_COPIES,

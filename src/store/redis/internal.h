@@ -62,7 +62,7 @@ struct mrt_redis_store { // NOLINT(clang-analyzer-optin.performance.Padding): th
     char label[MRT_OWNER_SIZE];
     char lease[24]; /* of sessions and claims, in ms */
     char channel[MRT_REDIS_BASE_MAX + 2 + MRT_ID_TEXT_SIZE];
-    char key[MRT_ID_TEXT_SIZE]; /* what comes by it is signed with, see sign.h */
+    char key[MRT_ID_TEXT_SIZE]; /* the key that its messages are signed with, see sign.h */
     struct mrt_notes notes;
     mrt_time timeout;
     int epoll;

@@ -114,7 +114,7 @@ struct mrt_event *mrt_redis_tell(struct mrt_redis_store *store, enum mrt_event_t
 {
     struct mrt_redis_job *job = calloc(1, sizeof *job);
     if (!job)
-        return NULL; /* what was not asked for may be lost */
+        return NULL; /* an event that no command asked for may be lost */
     job->event.type = type;
     job->event.session = session;
     job->event.ticket = ticket;

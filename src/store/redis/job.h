@@ -17,12 +17,12 @@ struct mrt_redis_store;
 enum mrt_redis_work {
     MRT_REDIS_COMMAND,
     MRT_REDIS_LOGIN,  /* AUTH and SELECT, at the beginning of a connection */
-    MRT_REDIS_ID,     /* what the server calls the connection */
+    MRT_REDIS_ID,     /* the server's number of the connection */
     MRT_REDIS_KILL,   /* ends an earlier connection at the server */
     MRT_REDIS_SERVER, /* which server it is, and how long it has been up */
     MRT_REDIS_MEMORY, /* whether the server may drop keys */
     MRT_REDIS_EXTEND, /* of a claim, before the renewal of its session */
-    MRT_REDIS_SHOW,   /* whose a claim is, to operators; and asks what they want */
+    MRT_REDIS_SHOW,   /* shows operators whose a claim is, and fetches their requests */
     MRT_REDIS_DELETE  /* of a claim, before the end of its session */
 };
 
@@ -44,7 +44,7 @@ struct mrt_redis_job {
     bool taken;       /* one of them said that it is ours */
     bool looks;       /* none did, and the key is looked at */
     int64_t number;   /* and this is the fence's */
-    bool whole;       /* what was sent is no script's digest */
+    bool whole;       /* the text sent was a script, not its digest */
     bool deaf;        /* an OBSERVE that no CHANGED can follow */
     bool repeated;    /* it was done once, before the subscription stood */
     void *value;      /* its event's, or NULL */

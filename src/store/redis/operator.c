@@ -26,7 +26,7 @@ struct operation {
     const struct mrt_redis_store *store;
     struct mrt_redis_wire wire;
     mrt_time deadline;
-    bool outcome_unknown; /* a script was sent, and what came of it is not known */
+    bool outcome_unknown; /* a script was sent, and its outcome is unknown */
 };
 
 /* Receives the next bytes. A server that sends none for connect= is not waited for any longer. */
@@ -42,7 +42,7 @@ static bool receive(struct operation *operation)
     return true;
 }
 
-/* Sends what was written; the reply, to be freed; NULL: none within the time. */
+/* Sends the commands written; returns the reply, to be freed, or NULL: none within the time. */
 static redisReply *exchange(struct operation *operation)
 {
     redisReply *reply = NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The connection for messages. Nothing of it is needed for what is right, only for what is quick.
+/* The connection for messages. Correctness does not need it; it only saves waiting time.
  */
 #ifndef MRT_STORE_REDIS_PUSH_H
 #define MRT_STORE_REDIS_PUSH_H

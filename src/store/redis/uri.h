@@ -29,7 +29,7 @@ struct mrt_redis_address {
     unsigned database;
     mrt_time session, connect;
     mrt_time uptime;   /* a server is not used before it has been up so long; 0: at once */
-    unsigned replicas; /* that have to have what is told as done; 0: none */
+    unsigned replicas; /* replicas that must have a write before it is reported; 0: none */
     char base[MRT_REDIS_BASE_MAX]; /* how all keys begin; one hash slot */
     char shown[768];               /* canonical, for people */
 };

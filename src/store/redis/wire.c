@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The socket is non-blocking from its creation, and is watched for writing only while
- * something waits to be written. A connection that breaks is closed by its owner, who
- * knows what was under way.
+ * something waits to be written. A connection that breaks is closed by its owner, which knows what
+ * was under way.
  */
 #include "store/redis/wire.h"
 

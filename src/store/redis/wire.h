@@ -57,7 +57,7 @@ void mrt_redis_wire_put(struct mrt_redis_wire *wire, const struct mrt_redis_text
                         size_t count);
 /* The same of texts that end with NULL. */
 __attribute__((sentinel)) void mrt_redis_wire_words(struct mrt_redis_wire *wire, ...);
-/* Writes what logs in on every connection; how many replies it will have. */
+/* Writes the commands that log in on every connection; returns how many replies they will have. */
 unsigned mrt_redis_wire_login(struct mrt_redis_wire *wire, const struct mrt_redis_address *address,
                               const char *secret);
 /* Sends what can be sent; false: the connection has broken. */

@@ -192,7 +192,7 @@ void mrt_sql_connected(struct mrt_sql_store *store)
     store->failures = 0;
     store->error = MORTISE_OK;
     TAILQ_FOREACH (observer, &store->observers, link)
-        observer->due = 0; /* what was in between has not been heard */
+        observer->due = 0; /* events in between have not been heard */
 }
 
 /* ------------------------------------------------------------------ turns */
@@ -240,7 +240,7 @@ static void send_waiting(struct mrt_sql_store *store, mrt_time now)
     }
 }
 
-/* Those who have waited for a connection for too long. */
+/* Ends jobs that have waited for a connection for too long. */
 static void expire_waiting(struct mrt_sql_store *store, mrt_time now)
 {
     struct mrt_sql_request *request;

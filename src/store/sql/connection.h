@@ -13,7 +13,7 @@ void mrt_sql_turn(struct mrt_sql_store *store, mrt_time now);
 mrt_time mrt_sql_link_next(const struct mrt_sql_store *store);
 /* Ends the connection; what was sent has an unknown outcome. */
 void mrt_sql_drop(struct mrt_sql_store *store, mrt_time now);
-/* The connection is there, and is asked what it is. */
+/* The connection is established; sends the queries that identify its server. */
 void mrt_sql_check(struct mrt_sql_store *store, mrt_time now);
 /* It has been found good. */
 void mrt_sql_connected(struct mrt_sql_store *store);

@@ -48,10 +48,11 @@ void mrt_sql_driver_abandon(struct mrt_sql_store *store);
 void mrt_sql_driver_connect(struct mrt_sql_store *store);
 void mrt_sql_driver_go_on(struct mrt_sql_store *store, mrt_time now);
 void mrt_sql_driver_disconnect(struct mrt_sql_store *store);
-/* The request is to leave. It is the last of store->sent; a RENEW is before what has not left. */
+/* Sends the request. It is the last of store->sent; a RENEW is placed before requests that have not
+ * left. */
 void mrt_sql_driver_send(struct mrt_sql_store *store, struct mrt_sql_request *request,
                          mrt_time now);
-/* Takes what has arrived, sends what is left, and sees to it that there will be an event. */
+/* Reads what has arrived, sends what is left, and makes sure that an event will follow. */
 void mrt_sql_driver_turn(struct mrt_sql_store *store, mrt_time now);
 /* Reads the answer of SETUP, and calls mrt_sql_connected or mrt_sql_reject. */
 void mrt_sql_driver_check(struct mrt_sql_store *store, const struct mrt_sql_request *request);

@@ -13,7 +13,7 @@ void mrt_sql_removal_answered(struct mrt_sql_store *store, struct mrt_sql_reques
 /* A commit that waited for the disk has been answered. */
 void mrt_sql_on_disk(struct mrt_sql_store *store);
 void mrt_sql_connection_lost(struct mrt_sql_store *store);
-/* Sends again what is due. */
+/* Repeats the requests that are due. */
 void mrt_sql_remove_again(struct mrt_sql_store *store, mrt_time now);
 void mrt_sql_removals_free(struct mrt_sql_store *store);
 

@@ -77,7 +77,7 @@ struct mrt_sql_session {
     TAILQ_ENTRY(mrt_sql_session) link;
     struct mrt_id id;
     int64_t tickets; /* as many as the server should count; -1: not known */
-    int64_t asked;   /* what stood for all requests to give tickets up at the last renewal */
+    int64_t asked;   /* the revoke requests' state that the last renewal showed */
 };
 
 struct mrt_sql_observer {

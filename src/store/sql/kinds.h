@@ -27,7 +27,7 @@ enum mrt_sql_kind {
     MRT_SQL_DO_START,
     MRT_SQL_DO_RESUME,
     MRT_SQL_DO_STOP,
-    MRT_SQL_DO_DIE, /* a STOP that leaves behind what has a delay */
+    MRT_SQL_DO_DIE, /* a STOP that leaves tickets with a delay behind */
     MRT_SQL_DO_RENEW,
     MRT_SQL_DO_MAKE, /* the row of a queue */
     MRT_SQL_DO_MAKE_CELL,

@@ -54,7 +54,7 @@ int mrt_sql_find_hosts(const struct mrt_sql_address *address)
     return error;
 }
 
-/* To be ended by mrt_sql_fini, whatever this answers. */
+/* The caller ends it by mrt_sql_fini, also after an error. */
 static int open_asker(struct mrt_sql_store *asker, const struct mrt_sql_store *store)
 {
     const struct mrt_store_options options = {

@@ -41,7 +41,7 @@ bool mrt_sql_tell(struct mrt_sql_store *store, const struct mrt_event *event)
 {
     struct mrt_sql_request *request = mrt_sql_request_new(MRT_SQL_DO_VIEW);
     if (!request)
-        return false; /* a wake may be lost: who waits looks again after `recheck` */
+        return false; /* a wake may be lost: a waiter reads again after `recheck` */
     request->event = *event;
     TAILQ_INSERT_TAIL(&store->outbox, request, link);
     return true;

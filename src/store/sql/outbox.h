@@ -14,8 +14,8 @@ __attribute__((format(printf, 4, 5))) void mrt_sql_fail(struct mrt_sql_store *st
 bool mrt_sql_tell(struct mrt_sql_store *store, const struct mrt_event *event);
 /* In the program's log. */
 void mrt_sql_say(const struct mrt_sql_store *store, const char *text);
-/* An answer to nothing: it says what is in the way of this connection to those whose time may be up
-   before they are answered. */
+/* An event without a command: it says why this connection does not work, for acquires whose
+ * deadline may come before an answer. */
 void mrt_sql_tell_fault(struct mrt_sql_store *store, const struct mrt_sql_store *link);
 /* The request fails with the server's own words, and the advice of the code. */
 void mrt_sql_fail_with_advice(struct mrt_sql_store *store, struct mrt_sql_request *request,

@@ -29,7 +29,7 @@ bool mrt_sql_take_value(struct mrt_sql_request *request, int column);
 /* The first line of a message of the library's or the server's, without its end. */
 void mrt_sql_first_line(const char *message, char *line, size_t size);
 bool mrt_sql_removes(const struct mrt_sql_request *request);
-/* Whether it is done as soon as it has been sent, as far as what comes after it is concerned. */
+/* Whether the next request may be sent as soon as this one has been. */
 bool mrt_sql_goes_through(const struct mrt_sql_request *request);
 /* After how long the server is to end a wait for a native lock, which then begins anew. */
 mrt_time mrt_sql_wait_limit(const struct mrt_sql_store *store);

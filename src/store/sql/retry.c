@@ -21,7 +21,7 @@
 
 #define PAUSE_MIN MRT_MILLISECOND
 #define PAUSE_MAX (64 * MRT_MILLISECOND)
-#define PAUSE_PART 16 /* of a lease; whoever is to renew a session has more than one attempt */
+#define PAUSE_PART 16 /* of a lease, so that a renewal has more than one attempt */
 
 bool mrt_sql_may_retry(const struct mrt_sql_store *store, const struct mrt_sql_request *request,
                        mrt_time now)
@@ -81,7 +81,7 @@ void mrt_sql_make(struct mrt_sql_store *store, struct mrt_sql_request *request,
     }
 }
 
-/* ------------------------------------------------------------------ who rests */
+/* ------------------------------------------------------------------ the requests that pause */
 
 void mrt_sql_rested(struct mrt_sql_store *store, mrt_time now)
 {

@@ -61,8 +61,7 @@ void mrt_sql_finish_resume(struct mrt_sql_store *store, const struct mrt_sql_req
     mrt_sql_lose_count(store, session->id);
     if (!mrt_sql_has_row(request))
         mrt_sql_forget_session(store, session);
-    mrt_sql_tell(store,
-                 &event); /* what happened in between was not heard: all is looked at again */
+    mrt_sql_tell(store, &event); /* events in between were not heard: all tickets are read again */
 }
 
 void mrt_sql_finish_start(struct mrt_sql_store *store, struct mrt_sql_request *request,

@@ -24,7 +24,7 @@
 enum mrt_sql_tls {
     MRT_SQL_TLS_LIBRARY,
     MRT_SQL_TLS_OFF,
-    MRT_SQL_TLS_REQUIRED, /* encrypted, with whoever answers */
+    MRT_SQL_TLS_REQUIRED, /* encrypted; the server is not verified */
     MRT_SQL_TLS_VERIFY    /* and it is the host that is named */
 };
 

@@ -5,9 +5,9 @@
 
 #include "store/sql/internal.h"
 
-/* Whether there is a dead session among those that matter, that has not been ended for this
-   request yet: then that is done, and the request made again as `again`. The column says how
-   long the first of their leases lasts, in microseconds. */
+/* Whether a session that matters is dead and this request has not ended it yet. Then it is ended,
+ * and the request repeated as `again`. The column is the rest of the first of their leases, in
+ * microseconds. */
 bool mrt_sql_reaps(struct mrt_sql_store *store, struct mrt_sql_request *request, int column,
                    enum mrt_sql_kind again, mrt_time now);
 /* How long such a lease lasts, within reason; 0: there is none. */

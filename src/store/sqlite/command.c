@@ -70,7 +70,7 @@ static bool answer_view(struct mrt_sqlite_store *store, const struct mrt_command
     return true;
 }
 
-/* Ends all trust in what is open; the particulars are the thread's error detail. */
+/* Marks the open database as not usable any longer; the thread's error detail says why. */
 static void lose_everything(struct mrt_sqlite_store *store)
 {
     char detail[MRT_ERROR_DETAIL_MAX];
@@ -149,7 +149,7 @@ void mrt_sqlite_close_file(struct mrt_sqlite_store *store)
     mrt_sqlite_file_close(&store->file);
 }
 
-/* Opens what lies at the path now. */
+/* Opens the file that is at the path now. */
 static int reopen(struct mrt_sqlite_store *store, mrt_time patience)
 {
     struct mrt_sqlite_session *session;
@@ -189,7 +189,8 @@ static bool stop(struct mrt_sqlite_store *store, const struct mrt_command *comma
     struct mrt_sqlite_session *session = mrt_sqlite_session_find(store, command->session);
     if (!session)
         return answer(store, command, MRT_STOPPED);
-    /* If the tickets cannot be taken out, who comes upon them will find the session dead. */
+    /* If the tickets cannot be taken out, the next client that meets them finds the session dead.
+     */
     bool buries = command->died && !session->lost;
     if (!session->lost && !buries && mrt_sqlite_remove_all(store, session, patience) == MRT_BUSY)
         return false;

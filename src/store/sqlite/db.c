@@ -5,7 +5,7 @@
  * Busy. A write transaction begins with BEGIN IMMEDIATE: one that begins as a reader
  * and wants to write later is refused at once, whatever its patience, when somebody else
  * wrote in between. While another writes we yield for about the time of a transaction:
- * who slept instead would find that the other has had several turns meanwhile. Then we
+ * a client that slept instead would lose several turns to the other. Then we
  * sleep 20 to 200 us at a time until the caller's patience ends.
  *
  * Checkpoints. SQLite 3.7.0 to 3.51.2 can lose pages when a checkpoint overlaps a commit
@@ -94,7 +94,7 @@ int mrt_sqlite_wait(void *argument, int count)
     mrt_time now = mrt_time_now();
     if (now >= db->patience)
         return 0;
-    /* After some milliseconds leave the processors to who has the lock, or a crowd starves it. */
+    /* After some milliseconds leave the processors to the writer, or a crowd starves it. */
     int slept = count - YIELDS;
     int doublings = slept < 50 ? 0 : slept < 130 ? (slept - 50) / 16 : 5;
     /* The clock's low digits keep many waiters out of step. */
@@ -194,7 +194,7 @@ enum mrt_outcome mrt_sqlite_begin(struct mrt_sqlite_db *db, mrt_time patience)
 
 enum mrt_outcome mrt_sqlite_rollback(struct mrt_sqlite_db *db, enum mrt_outcome outcome)
 {
-    int error = db->last_error; /* what outcome came of */
+    int error = db->last_error; /* the source of `outcome` */
     if (!sqlite3_get_autocommit(db->handle) && mrt_sqlite_run(db, MRT_SQLITE_ROLLBACK) != MRT_DONE)
         outcome = MRT_BROKEN;
     else

@@ -84,7 +84,7 @@ enum mrt_outcome mrt_sqlite_sync(struct mrt_sqlite_db *db, bool on);
 /* A write transaction: begin, then commit or roll back. */
 enum mrt_outcome mrt_sqlite_begin(struct mrt_sqlite_db *db, mrt_time patience);
 enum mrt_outcome mrt_sqlite_commit(struct mrt_sqlite_db *db);
-/* Undoes what was begun, and passes `outcome` on. */
+/* Rolls the transaction back, and passes `outcome` on. */
 enum mrt_outcome mrt_sqlite_rollback(struct mrt_sqlite_db *db, enum mrt_outcome outcome);
 /* Commits if `outcome` is DONE, and else rolls back. */
 enum mrt_outcome mrt_sqlite_conclude(struct mrt_sqlite_db *db, enum mrt_outcome outcome);

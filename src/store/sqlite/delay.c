@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Tickets that a dead session leaves behind for a while: rows that are nobody's, as detached ones
- * (detach.c), but with an `until` on the machine's clock. So who waits finds them in the
- * way as any other, and who looks when one is over takes it out: there is no timer. Nobody knows
+ * (detach.c), but with an `until` on the machine's clock. So a waiter finds them in the way as any
+ * other ticket. The next reader after the delay removes the ticket: there is no timer. Nobody knows
  * when a process has died, so the time counts from its burial.
  *
  * Invariant: a row with a delay is on disk before its APPEND is answered. So it is there after a

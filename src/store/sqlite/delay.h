@@ -5,10 +5,10 @@
 
 #include "store/sqlite/internal.h"
 
-/* In a transaction: what holds of a dead session and has a delay is left behind. */
+/* In a transaction: leaves a dead session's holders with a delay behind. */
 enum mrt_outcome mrt_sqlite_leave_behind(struct mrt_sqlite_store *store, struct mrt_id session,
                                          size_t *count);
-/* Takes out of a queue what has stayed long enough; in a transaction, or in one of its own. */
+/* Removes tickets of a queue whose delay is over, in a transaction or in one of its own. */
 enum mrt_outcome mrt_sqlite_delete_over(struct mrt_sqlite_store *store, const char *queue,
                                         bool *any);
 enum mrt_outcome mrt_sqlite_end_delays(struct mrt_sqlite_store *store, const char *queue,

@@ -133,7 +133,7 @@ enum mrt_outcome mrt_sqlite_adopt(struct mrt_sqlite_store *store,
         return outcome;
     }
     mrt_sqlite_ticket_enter(store, ticket);
-    mrt_sqlite_note_first_waiting(store,
-                                  ticket->queue); /* who is not told looks by itself before long */
+    mrt_sqlite_note_first_waiting(
+        store, ticket->queue); /* a waiter that is not told reads by itself before long */
     return MRT_DONE;
 }

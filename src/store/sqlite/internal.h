@@ -37,7 +37,7 @@
 /* The number of a place behind all tickets. */
 #define MRT_SQLITE_END ((uint64_t)INT64_MAX)
 #define MRT_SQLITE_FENCE_BITS 16
-/* A weight ahead that grants nothing: who is told of it looks for itself. */
+/* A weight ahead that grants nothing: a waiter that receives it reads for itself. */
 #define MRT_SQLITE_LOOK UINT64_MAX
 /* How long an operator waits for other writers. */
 #define MRT_SQLITE_OPERATOR_PATIENCE (5 * MRT_SECOND)

@@ -14,10 +14,10 @@ enum mrt_outcome mrt_sqlite_remove(struct mrt_sqlite_store *store, struct mrt_sq
                                    mrt_time patience);
 enum mrt_outcome mrt_sqlite_remove_all(struct mrt_sqlite_store *store,
                                        struct mrt_sqlite_session *session, mrt_time patience);
-/* Takes out the ticket of this number, whoever has it. *found: it was there. */
+/* Removes the ticket of this number, of any session. *found: it was there. */
 enum mrt_outcome mrt_sqlite_break_number(struct mrt_sqlite_store *store, const char *queue,
                                          uint64_t number, mrt_time patience, bool *found);
-/* Ends a transaction; if it does not come about, what has been noted since is forgotten. */
+/* Ends a transaction; if it fails, the departures noted in it are forgotten. */
 enum mrt_outcome mrt_sqlite_end(struct mrt_sqlite_store *store, enum mrt_outcome outcome,
                                 size_t noted_before);
 /* In a transaction: takes a row out and notes who can be granted by that. */

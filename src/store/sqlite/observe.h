@@ -9,7 +9,7 @@
 enum mrt_outcome mrt_sqlite_observe(struct mrt_sqlite_store *store,
                                     const struct mrt_command *command, mrt_time patience,
                                     struct mrt_event *answer);
-/* Tells all processes that observe, if what is observed was changed. */
+/* Notifies all observing processes if the transaction changed a value. */
 void mrt_sqlite_tell_change(struct mrt_sqlite_store *store);
 /* The file was touched: tells the observers here. */
 void mrt_sqlite_changed(struct mrt_sqlite_store *store);

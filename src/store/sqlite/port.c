@@ -165,7 +165,7 @@ static bool sqlite_submit(struct mrt_store *port, const struct mrt_command *comm
 {
     struct mrt_sqlite_store *store = (struct mrt_sqlite_store *)port;
     /* A short-lived client's last commit follows its checkpoint, or the log would never be
-       started anew: who opens it next knows nothing of checkpoints done. */
+       started anew: the next client knows nothing of checkpoints done. */
     if (store->short_lived && command->type == MRT_REMOVE)
         mrt_sqlite_tend(&store->db);
     int frames = store->db.frames;

@@ -44,7 +44,8 @@ struct look {
     uint64_t weight_ahead;
     bool granted, mismatch;
     mrt_time until; /* when the first of those goes that were left behind; 0: there is none */
-    struct mrt_id linger_session, linger_ticket; /* of who wants to hear that another waits */
+    struct mrt_id linger_session,
+        linger_ticket; /* of holders that want to hear that another waits */
 };
 
 /* Whether this queue is another kind of lock than we take it for. */
@@ -273,7 +274,7 @@ static enum mrt_outcome enter(struct mrt_sqlite_store *store, struct mrt_sqlite_
     return insert(store, ticket, command);
 }
 
-/* Ends the transaction of `enter`: what was cleared away is gone even if nothing came. */
+/* Ends the transaction of `enter`: tickets that it removed stay removed even if none was added. */
 static enum mrt_outcome end_append(struct mrt_sqlite_store *store, enum mrt_outcome outcome,
                                    bool changed)
 {
@@ -369,7 +370,7 @@ static enum mrt_outcome look_around(struct mrt_sqlite_store *store,
     return outcome;
 }
 
-/* Buries who is found dead; *again: what was seen is out of date. */
+/* Removes sessions that are found dead; *again: the view is out of date. */
 static enum mrt_outcome bury_blockers(struct mrt_sqlite_store *store, mrt_time patience,
                                       bool *again, bool *busy)
 {

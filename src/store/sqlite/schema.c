@@ -160,7 +160,7 @@ static enum mrt_outcome leave_behind(struct mrt_sqlite_db *db)
     return mrt_sqlite_outcome(db);
 }
 
-/* Everybody in the database died with an earlier boot; what is nobody's stays. */
+/* All sessions in the database died with an earlier boot; detached tickets stay. */
 static enum mrt_outcome begin_boot(struct mrt_sqlite_db *db, void *unused)
 {
     (void)unused;

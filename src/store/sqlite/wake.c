@@ -2,14 +2,13 @@
 /*
  * How a waiter hears that its turn may have come.
  *
- * A departure in order: who takes a ticket out sends each session that has become
- * grantable a datagram, after the commit: the ticket, and the weight ahead of it as the
- * transaction saw it. Weight ahead only falls, so what was true then holds whenever it is
- * read, and the waiter need not read the database again: a third of a hand-over's cost.
- * The sender has the rights to write the database as well, so this trusts nobody more. A
- * full socket may have lost the words to other tickets: after a full one, all look for
- * themselves. A refused one tells that the peer is dead. A weight that grants nothing
- * tells the ticket to look whom to watch now.
+ * A departure in order: the session that removes a ticket sends a datagram to each session that has
+ * become grantable, after the commit: the ticket, and the weight ahead of it as the transaction saw
+ * it. Weight ahead only falls, so what was true then holds whenever it is read, and the waiter need
+ * not read the database again: a third of a hand-over's cost. The sender has the rights to write
+ * the database as well, so this trusts nobody more. A full socket may have lost the words to other
+ * tickets: after a full one, all look for themselves. A refused one tells that the peer is dead. A
+ * weight that grants nothing tells the ticket to look whom to watch now.
  *
  * A death: the waiter watches the session file of the ticket just ahead for being
  * closed or removed (watch.c; the first waiter: of all who hold). The event can come a moment
@@ -118,7 +117,7 @@ void mrt_sqlite_wake_all(struct mrt_sqlite_store *store, mrt_time patience)
     mrt_sqlite_tell_change(store);
 }
 
-/* Takes at most what one call can; what is left keeps the descriptor readable. */
+/* Reads at most one call's worth; the rest keeps the descriptor readable. */
 static void drain_socket(struct mrt_sqlite_store *store, struct mrt_sqlite_session *session)
 {
     struct mrt_sqlite_place places[SOCKET_QUEUE];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ACLs. The server lets a node be deleted by who has that right in its *parent*. So
+ * ACLs. The server lets a client delete a node if it has that right in the node's *parent*. So
  * all who share a lock need all rights in its directory, and a directory that only we
- * can delete from is one that only we can use; `creator` means whoever has the same
+ * can delete from is one that only we can use; `creator` means all clients with the same
  * credentials. The directories above are the same circle's, or strangers could take the names of
  * its locks for themselves. With parents=open anyone may create there, but neither list nor
  * delete: for circles that share a namespace. A directory that is there already keeps its ACL.
@@ -64,7 +64,8 @@ static bool is_digest(const char *text)
            strspn(hash + 1, LETTERS DIGITS "+/") == HASH_LENGTH - 1 && hash[HASH_LENGTH] == '=';
 }
 
-/* Without credentials nobody here could make anything below what is kept for those who have some.
+/* Without credentials this client could make nothing below nodes that are kept for clients with
+ * credentials.
  */
 static int read_parents(const struct mrt_uri *uri, struct mrt_zk_access *access)
 {

@@ -35,7 +35,7 @@ int mrt_zk_access_read(const struct mrt_uri *uri, struct mrt_zk_access *access);
 bool mrt_zk_access_present(const struct mrt_zk_access *access, zhandle_t *handle);
 void mrt_zk_access_wipe(struct mrt_zk_access *access);
 
-/* For a lock's directory and everything in it: whoever takes part in a lock must be able
+/* For a lock's directory and everything in it: a client that takes part in a lock must be able
    to list, watch and read its nodes, and to delete its own, a right of the directory. */
 const struct ACL_vector *mrt_zk_access_nodes(const struct mrt_zk_access *access);
 /* Whether anybody may do everything, since nobody has said otherwise or acl=open. */

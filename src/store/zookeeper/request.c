@@ -45,7 +45,7 @@ static struct mrt_zk_query *find_query(const struct mrt_zk_session *session, uin
     return query;
 }
 
-/* Each reply may end what the next one is for. */
+/* Each reply may end the ticket that the next one is for. */
 static void reply_to(struct mrt_zk_session *session, const struct mrt_zk_request *request,
                      const struct mrt_zk_reply *reply)
 {

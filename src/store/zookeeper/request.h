@@ -66,8 +66,9 @@ typedef void mrt_zk_ticket_reply(struct mrt_zk_session *session, struct mrt_zk_t
 struct mrt_zk_step {
     mrt_zk_sender *send;
     mrt_zk_payload *payload; /* NULL: the path says all */
-    /* Of a step that sets a watch: who gets its events; and, unless the sender has given one, a
-       number for it, 0 if there is a watch already. False: no memory, and nothing is sent. */
+    /* Of a step that sets a watch: the ticket that gets its events; and, unless the sender has
+       given one, a number for it, 0 if there is a watch already. False: no memory, and nothing is
+       sent. */
     watcher_fn event;
     bool (*watch)(struct mrt_zk_session *session, const char *path, uint64_t *number);
     mrt_zk_session_reply *session_reply;

@@ -32,7 +32,7 @@ struct mrt_zk_session {
     bool over;      /* expired, refused or replaced by the server */
     bool stopping;  /* STOP was submitted: close as soon as it can be done politely */
     bool close_now; /* and that is now */
-    bool gathering; /* what is sent waits for the end of the entry */
+    bool gathering; /* requests wait for the end of the entry */
     int over_error;
     int socket, mask; /* as the epoll descriptor knows them; -1, 0: not at all */
     unsigned failures;

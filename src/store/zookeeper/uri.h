@@ -40,8 +40,7 @@ int mrt_zk_uri_layout(const struct mrt_uri *uri, enum mrt_zk_layout *layout);
 
 /* Literal addresses as the client library takes them. 0 or MORTISE_EUNREACHABLE. Blocks. */
 int mrt_zk_resolve(const struct mrt_zk_address *address, char servers[MRT_ZK_SERVERS_SIZE]);
-/* The same of what has been found, in an order of their own, so that the same ones make the same
-   text. */
+/* The same of the addresses found, sorted, so that the same addresses make the same text. */
 void mrt_zk_write_servers(struct mrt_addresses *found, char servers[MRT_ZK_SERVERS_SIZE]);
 
 #endif

@@ -156,7 +156,7 @@ void mrt_native_link_send(struct mrt_sql_store *store, struct mrt_native_link *l
     mrt_sql_begin(&link->store, request, now);
 }
 
-/* Behind what ends the transaction. */
+/* Sent behind the statement that ends the transaction. */
 static void send_again(struct mrt_sql_store *store, struct mrt_native_link *link,
                        struct mrt_sql_request *request, enum mrt_native_step step, mrt_time now)
 {
@@ -498,7 +498,7 @@ static void finished(struct mrt_sql_store *store, struct mrt_native_link *link,
     case MRT_NATIVE_LEAVE:
         left(store, link, request);
         break;
-    case MRT_NATIVE_KILL: /* whatever came of it, the wait ends */
+    case MRT_NATIVE_KILL: /* in each case the wait ends */
         link->kills--;
         mrt_sql_request_free(request);
         break;

@@ -133,8 +133,7 @@ static void probed(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
     else if (outcome == MRT_ZK_DONE || outcome == MRT_ZK_NO_NODE)
         create(session, ticket);
     else
-        mrt_zk_ticket_fail(session, ticket,
-                           reply->code); /* whatever it was, a list changes nothing */
+        mrt_zk_ticket_fail(session, ticket, reply->code); /* a failed list changes nothing */
 }
 
 static bool found(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket, const char *node,

@@ -18,10 +18,10 @@
  *   release  one transaction: check the version of the directory's data, delete `lock`
  *
  * So the directory's version counts the claims. It is read before `lock` is found to be
- * ours, and as long as it is the same nobody has made another `lock`: a release does not
- * delete what is not ours, whoever has deleted ours. The count starts anew with the
- * directory, which the server deletes some time after it has become empty; so a holder
- * watches its own node too, and after that event does not release without a new look.
+ * ours, and as long as it is the same nobody has made another `lock`: a release does not delete
+ * another's node, even if somebody deleted ours. The count starts anew with the directory, which
+ * the server deletes some time after it has become empty; so a holder watches its own node too, and
+ * after that event does not release without a new look.
  *
  * A node is ours if this session owns it and it is the one we know, or holds this ticket's
  * UUID. It grants only once the list behind its creation has shown no ticket of a lock that
@@ -137,7 +137,7 @@ static void gone(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket)
     mrt_zk_ticket_answer(session, ticket, MRT_GONE);
 }
 
-/* There is no node of ours: the end of a REMOVE, or of what may not stand. */
+/* There is no node of ours: the end of a REMOVE, or of a refused claim. */
 static void ended(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket)
 {
     forget(session, ticket);

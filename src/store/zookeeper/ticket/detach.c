@@ -241,7 +241,7 @@ static void changed_hands(struct mrt_zk_session *session, struct mrt_zk_ticket *
     }
 }
 
-/* Somebody asked for what is nobody's to be given up: who adopts it is told. */
+/* An operator requested a ticket that nobody holds: its adopter is told. */
 static void was_read(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
                      const struct mrt_zk_reply *reply)
 {

@@ -18,7 +18,7 @@ struct mrt_zk_ticket {
     bool outcome_unknown;      /* a create of unknown outcome: there may be a node, or one more */
     bool held;                 /* the newest VIEW granted */
     bool recovering;           /* a node of an earlier create is being sought */
-    bool unwatched;            /* what is ahead cannot be watched */
+    bool unwatched;            /* the node ahead cannot be watched */
     bool barred;               /* a directory could not be made, for want of the right */
     bool unpassed;             /* its own node cannot be watched, so nothing is passed to it */
     bool behind;               /* the newest view: another is queued behind */
@@ -33,7 +33,7 @@ struct mrt_zk_ticket {
     uint64_t ahead;            /* the newest view: tickets ahead; 0: not known */
     int64_t revoked;           /* the newest change of its data that asked for its release */
     int32_t data_version;      /* of its data, as read or written last */
-    struct mrt_zk_place other; /* what refused it; of a claim: another that is there */
+    struct mrt_zk_place other; /* another kind that refused it; of a claim: another node */
     int refusal; /* code of the library to answer with once the node is deleted; 0: BLOCKED */
     /* Lists once more, when it is known whether a child called as a claim is one. */
     void (*list_again)(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket);

@@ -59,7 +59,8 @@ void mrt_zk_refresh_begin(struct mrt_zk_session *session, struct mrt_zk_ticket *
 
 /* ------------------------------------------------------------------ the view */
 
-/* Waits for what the view says. False: the queue must be listed again first, with a watch. */
+/* Sets the watches that the view calls for. False: the queue must be listed again first, with a
+ * watch. */
 static bool wait(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
                  const struct mrt_zk_view *view, const struct mrt_zk_reply *reply)
 {
@@ -72,7 +73,7 @@ static bool wait(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
     return true;
 }
 
-/* Acts on what the view says, and tells of it. */
+/* Acts on the view, and reports it. */
 static void take_view(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
                       const struct mrt_zk_view *view, const struct mrt_zk_reply *reply)
 {

@@ -28,7 +28,7 @@
 static mrt_zk_ticket_reply looked_at;
 static const struct mrt_zk_step seek_step = {.send = mrt_zk_send_exists, .ticket_reply = looked_at};
 
-/* Whether a ticket has it; if what is known is sought too, another ticket. */
+/* Whether a ticket has this node; if known nodes are sought too, another ticket. */
 static bool is_known(const struct mrt_zk_session *session, const struct mrt_zk_ticket *ticket,
                      const char *node)
 {

@@ -7,7 +7,7 @@
 
 struct mrt_zk_view {
     uint64_t ahead;         /* weight */
-    uint64_t before, after; /* of this, what is before and after the one waited for */
+    uint64_t before, after; /* the part before, and the part after, the node waited for */
     uint64_t count;         /* of tickets ahead */
     bool behind;
     bool claim;                /* a child is called as a claim is */

@@ -72,7 +72,7 @@ static void write_over(struct mrt_zk_session *session, struct mrt_zk_query *quer
     mrt_zk_query_send(session, query, &write_step, query->path);
 }
 
-/* Whether the command can be done by what is known of its cell. */
+/* Whether the known state of its cell is enough to run the command. */
 static bool write_unread(struct mrt_zk_session *session, struct mrt_zk_query *query)
 {
     const struct mrt_command *command = &query->job->command;

@@ -124,7 +124,7 @@ bool mrt_zk_query_sync(struct mrt_zk_session *session, const struct mrt_zk_query
 static void synced(struct mrt_zk_session *session, struct mrt_zk_query *query,
                    const struct mrt_zk_reply *reply)
 {
-    if (reply->code != ZOK) /* what follows may be old */
+    if (reply->code != ZOK) /* the read that follows may be old */
         mrt_zk_query_answer_code(session, query, reply->code);
 }
 

@@ -41,12 +41,12 @@
  *    too. The client removes it there when the watch of the node ends; its waiters share the one
  *    watch. Nodes of other programs have no markers, and none is watched.
  * 11 A marker that exists when its watch is set is none of ours and no grant.
- * 12 If only the node ahead is in the way, by the newest list, its deletion is the grant,
- *    whoever deleted it: the tickets ahead never become more. Then its marker is not watched. A
- * node that goes on under another name is still ahead. So the transaction that renames it first
- *    sets its data, which uses up its watches: a waiter is told of a change, reads the node, and
- *    finds it gone by rule 6. Rule 5 holds here too. A watch that outlived its connection
- *    would be told of a deletion in any case; none does.
+ * 12 If only the node ahead is in the way, by the newest list, its deletion is the grant, by any
+ * client: the tickets ahead never become more. Then its marker is not watched. A node that goes on
+ * under another name is still ahead. So the transaction that renames it first sets its data, which
+ * uses up its watches: a waiter is told of a change, reads the node, and finds it gone by rule 6.
+ * Rule 5 holds here too. A watch that outlived its connection would be told of a deletion in any
+ * case; none does.
  */
 #include "store/zookeeper/watch/pass.h"
 
@@ -104,7 +104,7 @@ static void passed(struct mrt_zk_session *session, struct mrt_zk_watch *watch)
     mrt_zk_watch_drop(session, watch);
 }
 
-/* It was deleted: those who have nothing else ahead need not look. */
+/* It was deleted: a ticket with nothing else ahead need not read a list. */
 static void ended(struct mrt_zk_session *session, struct mrt_zk_watch *watch)
 {
     struct mrt_zk_ticket *ticket, *next;

@@ -12,7 +12,7 @@ struct mrt_zk_ticket;
 
 enum mrt_zk_markers {
     MRT_ZK_MARKERS_UNKNOWN, /* no marker is believed */
-    MRT_ZK_MARKERS_OURS,    /* only of those who have the same rights to the locks */
+    MRT_ZK_MARKERS_OURS,    /* only of clients with the same rights to the locks */
     MRT_ZK_MARKERS_OPEN     /* to others too: none is believed */
 };
 

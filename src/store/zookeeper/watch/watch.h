@@ -33,7 +33,7 @@ bool mrt_zk_wait_children(struct mrt_zk_session *session, struct mrt_zk_ticket *
 void mrt_zk_unwait(struct mrt_zk_ticket *ticket);
 /* Nor does its own node's end concern it. */
 void mrt_zk_disown(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket);
-/* Its own node has to be watched for what others do to it. */
+/* Sets a watch on its own node, to see what others do to it. */
 void mrt_zk_attend(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket);
 /* The same once more, after a change; `path` is the node's. */
 void mrt_zk_attend_again(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
