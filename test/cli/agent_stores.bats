@@ -3,20 +3,14 @@
 # mortise agent on a store of the network that forgets, and that outlives the agent.
 load helper
 load agent
-
-SERVERS="$BATS_TEST_DIRNAME/../../tools/servers"
+load server
 
 setup_file() {
-    export PLACE="$BATS_FILE_TMPDIR/server"
-    python3 "$SERVERS" start redis "$PLACE" >/dev/null 3>&-
-}
-
-teardown_file() {
-    python3 "$SERVERS" stop "$PLACE"
+    start_server redis
 }
 
 on_server() {
-    STORE="$(python3 "$SERVERS" url "$PLACE")?session=4s"
+    STORE="$(server_url)?session=4s"
 }
 
 @test "a store that forgets: nobody else gets the lock while a client trusts what it was told" {

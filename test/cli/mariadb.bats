@@ -2,24 +2,16 @@
 # SPDX-License-Identifier: Apache-2.0
 # The command on a real MariaDB server.
 load helper
-
-SERVERS="$BATS_TEST_DIRNAME/../../tools/servers"
+load server
 
 setup_file() {
-    # The server runs as another user, to whom BATS_FILE_TMPDIR is closed.
-    export PLACE
-    PLACE=$(mktemp -d /tmp/mortise-cli-my-XXXXXX)
     # It listens for others too, and asks not everybody for a password: doctor has to say so.
-    python3 "$SERVERS" start mariadb "$PLACE" --setting "bind-address = 0.0.0.0" >/dev/null 3>&-
-}
-
-teardown_file() {
-    python3 "$SERVERS" stop "$PLACE"
+    start_server mariadb --setting "bind-address = 0.0.0.0"
 }
 
 # "mysql://USER@HOST:PORT", without a database.
-server_url() {
-    python3 "$SERVERS" url "$PLACE" | sed 's|/mortise$||'
+host_url() {
+    server_url | sed 's|/mortise$||'
 }
 
 sql() {
@@ -29,7 +21,7 @@ sql() {
 # The store in a database of the test's own.
 on_schema() {
     export MORTISE_URL
-    MORTISE_URL="$(server_url)/$1?lease=2s"
+    MORTISE_URL="$(host_url)/$1?lease=2s"
 }
 
 @test "J9 without the schema the error names mortise init" {
@@ -95,7 +87,7 @@ on_schema() {
 @test "SE-04 names of databases are words, and lock names are data" {
     local name
     for name in 'a;b' 'a`b' 'A' '1a' "$(printf 'x%.0s' $(seq 49))" 'a b' "a'" 'a/b'; do
-        fails_with 78 "$MORTISE" init --url "$(server_url)/$name"
+        fails_with 78 "$MORTISE" init --url "$(host_url)/$name"
     done
     on_schema mortise_names
     "$MORTISE" init
@@ -119,7 +111,7 @@ on_schema() {
     local bad secret=Tr0ub4dor
     sql -e "CREATE USER keeper IDENTIFIED BY '$secret'; GRANT ALL ON \`mortise%\`.* TO keeper"
     local host
-    host=$(server_url | sed 's|mysql://mortise@||')
+    host=$(host_url | sed 's|mysql://mortise@||')
     MORTISE_URL="mysql://keeper:$secret@$host/mortise_secret" "$MORTISE" init
     for bad in "mysql://keeper:$secret@$host/mortise_secret?nonsense=1" "mysql://keeper:x$secret@$host/mortise_secret" \
         "mysql://keeper:$secret@$host/%zz" "mysql://keeper:$secret@[::1/x" "mysql:keeper:$secret@x/y" \
@@ -240,7 +232,7 @@ on_schema() {
 @test "form=get_lock: a user without any grant, and no database" {
     sql -e "CREATE USER ungranted"
     export MORTISE_URL
-    MORTISE_URL="$(server_url | sed 's/mortise@/ungranted@/')?form=get_lock&lease=5s"
+    MORTISE_URL="$(host_url | sed 's/mortise@/ungranted@/')?form=get_lock&lease=5s"
     takes_and_leaves a
 }
 

@@ -2,23 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # The command on a real PostgreSQL server.
 load helper
-
-SERVERS="$BATS_TEST_DIRNAME/../../tools/servers"
+load server
 
 setup_file() {
-    # The server runs as another user, to whom BATS_FILE_TMPDIR is closed.
-    export PLACE
-    PLACE=$(mktemp -d /tmp/mortise-cli-pg-XXXXXX)
     # It listens for others too, and asks nobody for a password: doctor has to say so.
-    python3 "$SERVERS" start postgres "$PLACE" --setting "listen_addresses = '*'" >/dev/null 3>&-
-}
-
-teardown_file() {
-    python3 "$SERVERS" stop "$PLACE"
-}
-
-server_url() {
-    python3 "$SERVERS" url "$PLACE"
+    start_server postgres --setting "listen_addresses = '*'"
 }
 
 sql() {

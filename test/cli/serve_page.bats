@@ -3,17 +3,12 @@
 # The page of mortise serve in a headless browser (page.py), on real stores. Pictures of it are left
 # in MORTISE_PICTURES, by default beside the command.
 load helper
+load server
 
-SERVERS="$BATS_TEST_DIRNAME/../../tools/servers"
 TOKEN=0123456789abcdef-token
 
 setup_file() {
-    # BATS_FILE_TMPDIR is removed at the end, and the server's directory with it.
-    python3 "$SERVERS" start zk "$BATS_FILE_TMPDIR/zk" >/dev/null 3>&-
-}
-
-teardown_file() {
-    python3 "$SERVERS" stop "$BATS_FILE_TMPDIR/zk"
+    start_server zk
 }
 
 # hold NAME LABEL FILE: which is there when it is held.
@@ -58,7 +53,7 @@ use_the_page() {
 }
 
 @test "the page in a browser: ZooKeeper" {
-    MORTISE_URL=$(python3 "$SERVERS" url "$BATS_FILE_TMPDIR/zk")
+    MORTISE_URL=$(server_url)
     export MORTISE_URL
     use_the_page zookeeper
 }

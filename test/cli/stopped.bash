@@ -68,3 +68,15 @@ server_stands_still() {
         end_round
     done
 }
+
+# A command on a store: its own exit code, once a period, and a leader.
+command_counts_and_leads() {
+    run -7 "$MORTISE" run a -- sh -c 'exit 7'
+    is_free a
+    run -0 "$MORTISE" run --every 240000h a echo ran
+    [ "$output" = ran ]
+    run -0 "$MORTISE" run --every 240000h a echo ran
+    [ -z "$output" ]
+    run -0 "$MORTISE" elect e --value me -- "$MORTISE" elect e --once
+    [[ "$output" == *" me" ]]
+}

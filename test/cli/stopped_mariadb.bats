@@ -4,27 +4,15 @@
 load helper
 load stopped
 load keeper
-
-SERVERS="$BATS_TEST_DIRNAME/../../tools/servers"
+load server
 
 setup_file() {
-    # The server runs as another user, to whom BATS_FILE_TMPDIR is closed.
-    export PLACE
-    PLACE=$(mktemp -d /tmp/mortise-cli-my-XXXXXX)
-    python3 "$SERVERS" start mariadb "$PLACE" >/dev/null 3>&-
-}
-
-teardown_file() {
-    python3 "$SERVERS" stop "$PLACE"
-}
-
-server() {
-    python3 "$SERVERS" "$1" "$PLACE" 0
+    start_server mariadb
 }
 
 on_server() {
     export MORTISE_URL
-    MORTISE_URL="$(python3 "$SERVERS" url "$PLACE")?lease=2s"
+    MORTISE_URL="$(server_url)?lease=2s"
     "$MORTISE" init
 }
 

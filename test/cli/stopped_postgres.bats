@@ -4,27 +4,15 @@
 load helper
 load stopped
 load keeper
-
-SERVERS="$BATS_TEST_DIRNAME/../../tools/servers"
+load server
 
 setup_file() {
-    # The server runs as another user, to whom BATS_FILE_TMPDIR is closed.
-    export PLACE
-    PLACE=$(mktemp -d /tmp/mortise-cli-pg-XXXXXX)
-    python3 "$SERVERS" start postgres "$PLACE" >/dev/null 3>&-
-}
-
-teardown_file() {
-    python3 "$SERVERS" stop "$PLACE"
-}
-
-server() {
-    python3 "$SERVERS" "$1" "$PLACE" 0
+    start_server postgres
 }
 
 on_server() {
     export MORTISE_URL
-    MORTISE_URL="$(python3 "$SERVERS" url "$PLACE")?lease=2s"
+    MORTISE_URL="$(server_url)?lease=2s"
     "$MORTISE" init
 }
 
@@ -40,14 +28,7 @@ on_server() {
 
 @test "a command on PostgreSQL: its own exit code, once a period, a leader" {
     on_server
-    run -7 "$MORTISE" run a -- sh -c 'exit 7'
-    is_free a
-    run -0 "$MORTISE" run --every 240000h a echo ran
-    [ "$output" = ran ]
-    run -0 "$MORTISE" run --every 240000h a echo ran
-    [ -z "$output" ]
-    run -0 "$MORTISE" elect e --value me -- "$MORTISE" elect e --once
-    [[ "$output" == *" me" ]]
+    command_counts_and_leads
 }
 
 @test "acquire: a keeper holds the lock until it is given back" {

@@ -4,26 +4,15 @@
 load helper
 load stopped
 load keeper
-
-SERVERS="$BATS_TEST_DIRNAME/../../tools/servers"
+load server
 
 setup_file() {
-    # BATS_FILE_TMPDIR is removed at the end, and the server's directory with it.
-    export PLACE="$BATS_FILE_TMPDIR/server"
-    python3 "$SERVERS" start redis "$PLACE" >/dev/null 3>&-
-}
-
-teardown_file() {
-    python3 "$SERVERS" stop "$PLACE"
-}
-
-server() {
-    python3 "$SERVERS" "$1" "$PLACE" 0
+    start_server redis
 }
 
 on_server() {
     export MORTISE_URL
-    MORTISE_URL="$(python3 "$SERVERS" url "$PLACE")?session=2s"
+    MORTISE_URL="$(server_url)?session=2s"
 }
 
 @test "GN-01 mortise is stopped at any moment: its command is dead before the lock goes on" {
@@ -64,14 +53,7 @@ on_server() {
 
 @test "a command on Redis: its own exit code, once a period, a leader" {
     on_server
-    run -7 "$MORTISE" run a -- sh -c 'exit 7'
-    is_free a
-    run -0 "$MORTISE" run --every 240000h a echo ran
-    [ "$output" = ran ]
-    run -0 "$MORTISE" run --every 240000h a echo ran
-    [ -z "$output" ]
-    run -0 "$MORTISE" elect e --value me -- "$MORTISE" elect e --once
-    [[ "$output" == *" me" ]]
+    command_counts_and_leads
 }
 
 @test "acquire: a keeper holds the lock until it is given back" {

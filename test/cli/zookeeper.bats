@@ -4,28 +4,17 @@
 load helper
 load stopped
 load keeper
-
-SERVERS="$BATS_TEST_DIRNAME/../../tools/servers"
+load server
 
 setup_file() {
-    # BATS_FILE_TMPDIR is removed at the end, and the server's directory with it.
     # The server also keeps the empty directory of a lock between two commands: to make it again
     # would cost the next command requests.
-    python3 "$SERVERS" start zk "$BATS_FILE_TMPDIR/zk" --property znode.container.checkIntervalMs=3600000 \
-        >/dev/null 3>&-
-}
-
-teardown_file() {
-    python3 "$SERVERS" stop "$BATS_FILE_TMPDIR/zk"
-}
-
-server() {
-    python3 "$SERVERS" "$1" "$BATS_FILE_TMPDIR/zk" 0
+    start_server zk --property znode.container.checkIntervalMs=3600000
 }
 
 # on_server [SESSION]
 on_server() {
-    MORTISE_URL="$(python3 "$SERVERS" url "$BATS_FILE_TMPDIR/zk")?session=${1:-4s}&tick=500ms"
+    MORTISE_URL="$(server_url)?session=${1:-4s}&tick=500ms"
     export MORTISE_URL
 }
 
@@ -33,7 +22,7 @@ on_server() {
 # machine came up. A program of ours would read the time later.
 freeze() {
     SERVER=$(python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["pids"][0])' \
-        "$BATS_FILE_TMPDIR/zk/servers.json")
+        "$PLACE/servers.json")
     kill -STOP "$SERVER"
     read -r began _ </proc/uptime
     began=${began/./}
@@ -207,7 +196,7 @@ print(int((at["child-exit"] - at["started"]).total_seconds() * 1000))'
 }
 
 @test "C12 --lease: the session that is asked for, and the address may not say another" {
-    MORTISE_URL="$(python3 "$SERVERS" url "$BATS_FILE_TMPDIR/zk")"
+    MORTISE_URL="$(server_url)"
     export MORTISE_URL
     fails_with 64 "$MORTISE" run --lease 3s --grace 2s a true
     [[ "$output" == *"too long for a lease of 3.0s: make it "*"ms at most"* ]]
