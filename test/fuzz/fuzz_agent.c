@@ -59,6 +59,13 @@ static void turn(void)
     mrt_driver_leave_quietly(&agent.driver);
 }
 
+/* Whether the lock's time is not over: a hold that was lost stays with its connection. */
+static bool is_held(const struct mrt_lock *lock)
+{
+    return lock && lock->hold && mrt_hold_live(lock->hold, lock->generation) &&
+           mrt_hold_state(lock->hold, mrt_time_now()) == MORTISE_HELD;
+}
+
 /* No two locks of one queue are held, if it is a mutex's. */
 static void check_holders(void)
 {
@@ -67,11 +74,11 @@ static void check_holders(void)
     TAILQ_FOREACH (a, &agent.peers, link)
         HASH_ITER (hh, a->locks, lock, next) {
             const char *name = mrt_queue_name(lock->queue);
-            if (!lock->hold || strcmp(mrt_queue_recipe(lock->queue)->kind, "mutex") != 0)
+            if (!is_held(lock) || strcmp(mrt_queue_recipe(lock->queue)->kind, "mutex") != 0)
                 continue;
             TAILQ_FOREACH (b, &agent.peers, link) {
                 HASH_FIND(hh, b->locks, name, strlen(name), other);
-                require(b == a || !other || !other->hold);
+                require(b == a || !is_held(other));
             }
         }
 }
