@@ -264,8 +264,8 @@ typedef struct mortise_client_options {
  *                   told or not: 50ms to 5s. A store's own time, up to 5 s, counts if it is less.
  *   retry=10ms..1s  The pause before a failure is repeated: doubled from the one to the other, and
  *                   spread by a half. The first is 1ms to 1s, the second at most 60s.
- *   attempts=10     How often a request that has failed is repeated: 1 to 1000. A session is asked
- *                   for as long as somebody waits.
+ *   attempts=10     How often a request that has failed is repeated: 1 to 1000. A session, and a
+ *                   store that is away, is asked for as long as somebody waits.
  *   give_up=30s     As give_up_ms, and goes before it: 100ms to 1h.
  * Some stores are in modules of their own, loaded here; where one is not installed, and in a
  * build without a store, ENOTSUPPORTED says what is missing.
@@ -549,8 +549,9 @@ typedef enum mortise_state {
  * ECANCELLED (mortise_cancel_waiters), ECLOSED, EFORKED, EDEADLOCK (inside a callback), ELOST
  * (nested in a hold that was lost: release it first), EMISMATCH, ENOMEM, and faults that the store
  * finds: ENAME, EUNSAFE, EPERMISSION, EFULL, and, if it still refuses a ticket after some seconds
- * of retries, ESTORE, EUNREACHABLE. EDISCONNECTED: give_up_ms has passed without an answer. Opening
- * a session is retried until the deadline, unless a retry cannot help: ESETUP, ENOTSUPPORTED.
+ * of retries, ESTORE. A store that is away is waited for. EDISCONNECTED: give_up_ms has passed
+ * without an answer. Opening a session is retried until the deadline, unless a retry cannot help:
+ * ESETUP, ENOTSUPPORTED.
  * ESTALE: the store granted the lock with a fence that is not larger than an earlier one of this
  * client's: the store was wiped, or restored from a backup, and a resource that keeps fences would
  * refuse this one. Other clients do not notice. After each error nothing is held and nothing stays

@@ -161,13 +161,15 @@ static bool was_not_done(const struct mrt_ticket *ticket, const struct mrt_event
 }
 
 /* Whether a failed APPEND is the last one. A store that passes is tried again; what it will not
-   have is told at once, also where an earlier attempt may have been done. */
+   have is told at once, also where an earlier attempt may have been done. A store that is away is
+   waited for as one without a session is: by contact.c and the deadline, and not by a count. */
 static bool is_refused(const struct mrt_ticket *ticket, const struct mrt_event *event)
 {
     bool for_good =
         event->error == MORTISE_EFULL || mortise_error_kind_of(event->error) != MORTISE_KIND_RETRY;
-    bool given_up =
-        ticket->try_only || ticket->attempts >= ticket->queue->engine->config.attempts_max;
+    bool is_away = event->error == MORTISE_EUNREACHABLE;
+    bool too_often = ticket->attempts >= ticket->queue->engine->config.attempts_max;
+    bool given_up = ticket->try_only || (too_often && !is_away);
     return ticket->state == MRT_TICKET_NEW && (for_good || (given_up && !ticket->outcome_unknown));
 }
 

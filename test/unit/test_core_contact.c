@@ -100,6 +100,43 @@ static void test_f8_attempts_are_as_many_as_set(void **state)
     core_free(&core);
 }
 
+/* Starts the session of an acquire, whose tickets are refused from then on, because no server can
+   be reached, at least a hundred times. */
+static void begin_away(struct core *core, struct mrt_waiter *waiter, mrt_time give_up)
+{
+    struct mrt_engine_config config = core_config();
+    config.pause_max = 10 * MS;
+    config.give_up = give_up;
+    core_open(core, &config);
+    core->lease = 100 * MRT_SECOND;
+    *waiter = core_waiter(7);
+    core_acquire(core, waiter);
+    core_start(core);
+    for (int i = 0; i < 100; i++) {
+        core_fail(core, core_fetch(core, MRT_APPEND), MORTISE_EUNREACHABLE);
+        core_none_settled(core);
+        core_pass(core, 20 * MS);
+    }
+}
+
+/* As one that waits for a session: by a time, and not by a count. */
+static void test_f8_f9_a_store_that_is_away_is_waited_for_however_often_it_refuses(void **state)
+{
+    (void)state;
+    struct core core;
+    struct mrt_waiter waiter;
+    begin_away(&core, &waiter, 0);
+    core_view(&core, core_fetch(&core, MRT_APPEND), 0);
+    core_done(&core, &waiter, MORTISE_OK);
+    core_free(&core);
+    begin_away(&core, &waiter, 3 * MRT_SECOND);
+    core_pass(&core, 990 * MS);
+    core_none_settled(&core);
+    core_pass(&core, 10 * MS);
+    core_done(&core, &waiter, MORTISE_EDISCONNECTED);
+    core_free(&core);
+}
+
 /* A renewal is repeated in time, however long the pauses are. */
 static void test_f8_long_pauses_do_not_keep_a_renewal_back(void **state)
 {
@@ -407,6 +444,7 @@ int main(void)
         cmocka_unit_test(test_h5_an_observer_rechecks_after_the_time_that_is_set),
         cmocka_unit_test(test_f8_pauses_are_as_set),
         cmocka_unit_test(test_f8_attempts_are_as_many_as_set),
+        cmocka_unit_test(test_f8_f9_a_store_that_is_away_is_waited_for_however_often_it_refuses),
         cmocka_unit_test(test_f8_long_pauses_do_not_keep_a_renewal_back),
         cmocka_unit_test(test_f9_by_default_an_acquire_waits_for_a_silent_store),
         cmocka_unit_test(test_f9_an_acquire_gives_up_a_silent_store),
