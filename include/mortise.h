@@ -876,7 +876,7 @@ MORTISE_API int mortise_election_hold(mortise_election *election, mortise_hold *
 /*
  * Reads from the store who leads; the caller need not be a candidate. The answer is true at some
  * moment during the call; a leader that has lost its connection is shown until the store ends its
- * session.
+ * session. A refusal by every server ends it.
  * 0 and *leader; ENOLEADER; else as mortise_cell_get.
  */
 MORTISE_API int mortise_election_leader(mortise_election *election, mortise_leader *leader);

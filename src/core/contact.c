@@ -15,13 +15,14 @@
  * of the two times, so a store that answers costs only two writes of a number for each command.
  *
  * An unsolicited event says that no server could be reached. A silence may end by itself, so such
- * an event only ends an acquire that does not wait.
+ * an event only ends an acquire that does not wait, and a look at a leader.
  */
 #include "core/contact.h"
 
 #include "base/assert.h"
 #include "core/acquire.h"
 #include "core/engine_internal.h"
+#include "core/request.h"
 
 /* How long a silence may last before the engine acts; MRT_TIME_NEVER: for ever. */
 static mrt_time shortest(const struct mrt_engine *engine)
@@ -141,4 +142,5 @@ void mrt_contact_refused(struct mrt_engine *engine, mrt_time now)
     TAILQ_FOREACH_SAFE (queue, &engine->queues, link, following)
         while ((waiter = find_try(queue)))
             mrt_waiter_cancel(waiter, MORTISE_EDISCONNECTED, now);
+    mrt_requests_refused(engine);
 }

@@ -183,6 +183,14 @@ void mrt_requests_fail(struct mrt_engine *engine, int error, mrt_time now)
     }
 }
 
+void mrt_requests_refused(struct mrt_engine *engine)
+{
+    struct mrt_request *request, *next;
+    TAILQ_FOREACH_SAFE (request, &engine->requests, link, next)
+        if (request->waiter && request->command.once)
+            mrt_request_cancel(request->waiter, MORTISE_EUNREACHABLE);
+}
+
 void mrt_requests_free(struct mrt_engine *engine)
 {
     struct mrt_request *request, *next;

@@ -74,6 +74,8 @@ void mrt_requests_serve(struct mrt_engine *engine);
 void mrt_requests_recall(struct mrt_engine *engine);
 /* Ends them with this error, but for observers, which try again. */
 void mrt_requests_fail(struct mrt_engine *engine, int error, mrt_time now);
+/* No server can be reached: ends each look at a leader. */
+void mrt_requests_refused(struct mrt_engine *engine);
 void mrt_request_answer(struct mrt_engine *engine, struct mrt_command *command,
                         const struct mrt_event *event, mrt_time now);
 /* CHANGED. */

@@ -436,6 +436,28 @@ static void test_f9_a_refusal_of_one_server_ends_a_try_and_no_wait(void **state)
     core_free(&core);
 }
 
+/* Cells are waited for as acquires are. */
+static void test_u3_a_refusal_ends_a_look_at_a_leader(void **state)
+{
+    (void)state;
+    struct core core;
+    struct mrt_answer answers[2];
+    struct mrt_waiter look = core_waiter(7), read = core_waiter(8);
+    const struct mrt_command leader = {.type = MRT_OBSERVE, .queue = "e", .once = true},
+                             cell = {.type = MRT_CELL_GET, .queue = "c"};
+    open_that_tells(&core, 0);
+    mrt_engine_request(core.engine, &leader, &answers[0], &look, core.now);
+    mrt_engine_request(core.engine, &cell, &answers[1], &read, core.now);
+    assert_non_null(mrt_engine_observe(core.engine, "e", NULL));
+    core_fetch(&core, MRT_START);
+    say(&core, MORTISE_EPERMISSION);
+    core_none_settled(&core);
+    say(&core, MORTISE_EUNREACHABLE);
+    core_done(&core, &look, MORTISE_EUNREACHABLE);
+    core_none_settled(&core);
+    core_free(&core);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -461,6 +483,7 @@ int main(void)
         cmocka_unit_test(test_f9_a_server_that_gets_few_requests_is_not_reported_as_silent),
         cmocka_unit_test(test_f9_the_stop_of_a_session_that_never_began_ends_no_silence),
         cmocka_unit_test(test_f9_a_refusal_of_one_server_ends_a_try_and_no_wait),
+        cmocka_unit_test(test_u3_a_refusal_ends_a_look_at_a_leader),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
