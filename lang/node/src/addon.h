@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The addon's parts share this. See addon.c for the design.
+ */
+#ifndef MORTISE_NODE_ADDON_H
+#define MORTISE_NODE_ADDON_H
+
+#include <mortise.h>
+#define NAPI_VERSION 8
+#include <node_api.h>
+
+#include <pthread.h>
+#include <stdbool.h>
+
+#define DETAIL_SIZE 512
+
+struct candidate;
+
+/* A client. Its parts are used in JavaScript's thread, but for what the library calls back. */
+struct client {
+    mortise_client *client; /* NULL: closed, or being closed */
+    napi_threadsafe_function post;
+    pthread_mutex_t mutex;        /* of the operations: cancel and callback exclude each other */
+    struct client *next, **link;  /* in the list of this environment's open ones */
+    struct candidate *candidates; /* what its callbacks get; they live as long as it */
+};
+
+enum message_kind {
+    MESSAGE_ACQUIRED,
+    MESSAGE_CAMPAIGNED,
+    MESSAGE_STATE,  /* of a hold */
+    MESSAGE_REVOKE, /* of a hold */
+    MESSAGE_ELECTED,
+    MESSAGE_DEPOSED,
+    MESSAGE_LEADER,
+    MESSAGE_CONTACT
+};
+
+/* A callback of the library posts it to JavaScript's thread, which frees it. */
+struct message {
+    enum message_kind kind;
+    uint32_t id; /* of the acquire, campaign or election */
+    int number;  /* the error, or the state of the hold */
+    uint64_t fence;
+    mortise_hold hold;
+    char detail[DETAIL_SIZE];
+    size_t size;
+    unsigned char value[]; /* of a leader */
+};
+
+/* A blocking call on a thread of libuv's pool; its promise is settled with what `done` makes. */
+struct job;
+typedef int (*job_work)(struct job *job);
+typedef napi_value (*job_done)(napi_env env, struct job *job);
+
+struct job {
+    napi_async_work work;
+    napi_deferred deferred;
+    job_work run;
+    job_done done; /* NULL: undefined */
+    int error;
+    char detail[DETAIL_SIZE];
+    struct client *client;
+    mortise_client *library; /* the client's at the start of the job */
+    void *handle;
+    mortise_hold hold;
+    char *text; /* a name, or a URL; owned */
+    char *label;
+    uint64_t numbers[3];
+    unsigned char *value; /* owned */
+    size_t size;
+    void *result; /* owned: freed with the job */
+};
+
+struct argument {
+    napi_value values[8];
+    size_t count;
+};
+
+/* ----------------------------------------------------------------- addon.c */
+
+/* Whether a call of Node's succeeded; else an exception is pending. */
+bool good(napi_env env, napi_status status);
+bool read_arguments(napi_env env, napi_callback_info info, size_t count,
+                    struct argument *arguments);
+/* Each answers false, with an exception, where the value is of another type. */
+bool read_text(napi_env env, napi_value value, char **text); /* to be freed; NULL: undefined */
+bool read_number(napi_env env, napi_value value, int64_t *number);
+bool read_fence(napi_env env, napi_value value, uint64_t *number); /* a BigInt */
+bool read_bytes(napi_env env, napi_value value, unsigned char **bytes, size_t *size);
+/* Reads the pointer in an external of this tag. */
+bool read_handle(napi_env env, napi_value value, const napi_type_tag *tag, void **handle);
+napi_value make_handle(napi_env env, void *handle, const napi_type_tag *tag,
+                       napi_finalize finalize);
+napi_value make_error(napi_env env, int error, const char *detail);
+napi_value throw_error(napi_env env, int error, const char *detail);
+/* undefined, or an exception: of a call of the library in this thread. */
+napi_value settle(napi_env env, int error);
+napi_value make_bigint(napi_env env, uint64_t number);
+napi_value make_text(napi_env env, const char *text);
+void set_property(napi_env env, napi_value object, const char *name, napi_value value);
+void set_number(napi_env env, napi_value object, const char *name, double number);
+
+struct job *make_job(struct client *client, job_work run, job_done done);
+void free_job(struct job *job);
+/* Starts it; the promise, or NULL and an exception, and the job is freed. */
+napi_value start_job(napi_env env, struct job *job);
+
+/* ---------------------------------------------------------------- client.c */
+
+extern const napi_type_tag client_tag;
+/* An open client; else ECLOSED is thrown. */
+bool read_client(napi_env env, napi_value value, struct client **client);
+struct message *make_message(enum message_kind kind, size_t size);
+/* From any thread; frees the message if JavaScript has ended. */
+void post_message(struct client *client, struct message *message);
+void close_all(void *list);
+void export_client(napi_env env, napi_value exports);
+
+void export_lock(napi_env env, napi_value exports);
+napi_value make_hold(napi_env env, mortise_hold hold);
+bool read_hold(napi_env env, napi_value value, mortise_hold *hold);
+
+void export_store(napi_env env, napi_value exports);
+void export_election(napi_env env, napi_value exports);
+void free_candidates(struct candidate *candidate);
+
+void export_function(napi_env env, napi_value exports, const char *name, napi_callback function);
+
+#endif

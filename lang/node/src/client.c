@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Clients: opened and closed by jobs, and the messages that the library's threads post.
+ *
+ * A client's thread-safe function calls one function of lib/client.js for each message, and so
+ * keeps the client's object. It keeps the process alive as a socket does, but for `unref`. It is
+ * released when the client has been closed: then no thread of the library is left to post.
+ */
+#include "addon.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const napi_type_tag client_tag = {0x6d6f727469736531, 0x636c69656e740001};
+
+bool read_client(napi_env env, napi_value value, struct client **client)
+{
+    void *handle;
+    if (!read_handle(env, value, &client_tag, &handle))
+        return false;
+    *client = handle;
+    if ((*client)->client)
+        return true;
+    throw_error(env, MORTISE_ECLOSED, "");
+    return false;
+}
+
+/* ---------------------------------------------------------------- messages */
+
+struct message *make_message(enum message_kind kind, size_t size)
+{
+    struct message *message = calloc(1, sizeof *message + size);
+    if (message) {
+        message->kind = kind;
+        message->size = size;
+    }
+    return message;
+}
+
+void post_message(struct client *client, struct message *message)
+{
+    if (message &&
+        napi_call_threadsafe_function(client->post, message, napi_tsfn_nonblocking) != napi_ok)
+        free(message); /* JavaScript has ended */
+}
+
+static napi_value make_value(napi_env env, const struct message *message)
+{
+    napi_value value = NULL;
+    if (message->kind == MESSAGE_LEADER)
+        good(env, napi_create_buffer_copy(env, message->size, message->value, NULL, &value));
+    else if (message->kind == MESSAGE_ACQUIRED && message->number == MORTISE_OK)
+        value = make_hold(env, message->hold);
+    else if (message->number < 0)
+        value = make_error(env, message->number, message->detail);
+    else
+        good(env, napi_get_undefined(env, &value));
+    return value;
+}
+
+static void receive(napi_env env, napi_value function, void *context, void *data)
+{
+    struct message *message = data;
+    napi_value undefined, arguments[5], result;
+    char key[64];
+    (void)context;
+    if (!env) {
+        free(message);
+        return;
+    }
+    snprintf(key, sizeof key, "%p:%llx", message->hold.slot,
+             (unsigned long long)message->hold.generation);
+    napi_get_undefined(env, &undefined);
+    napi_create_uint32(env, message->kind, &arguments[0]);
+    napi_create_uint32(env, message->id, &arguments[1]);
+    arguments[2] = make_value(env, message);
+    arguments[3] = make_bigint(env, message->fence);
+    arguments[4] = make_text(env, key);
+    if (message->kind == MESSAGE_STATE)
+        napi_create_int32(env, message->number, &arguments[2]);
+    free(message);
+    napi_call_function(env, undefined, function, 5, arguments, &result);
+}
+
+static void on_contact(void *argument, int error, const char *why)
+{
+    struct message *message = make_message(MESSAGE_CONTACT, 0);
+    if (message) {
+        message->number = error;
+        snprintf(message->detail, sizeof message->detail, "%s", why);
+    }
+    post_message(argument, message);
+}
+
+/* ----------------------------------------------------------- open and close */
+
+static void enlist(struct client **list, struct client *client)
+{
+    client->link = list;
+    client->next = *list;
+    if (client->next)
+        client->next->link = &client->next;
+    *list = client;
+}
+
+static void delist(struct client *client)
+{
+    if (!client->link)
+        return;
+    *client->link = client->next;
+    if (client->next)
+        client->next->link = client->link;
+    client->link = NULL;
+}
+
+void close_all(void *data)
+{
+    struct client **list = data, *client;
+    while ((client = *list)) {
+        delist(client);
+        mortise_client *library = client->client;
+        client->client = NULL;
+        mortise_close(library);
+    }
+    free(list);
+}
+
+/* It is closed, or was never open; or the environment ends, and close_all has closed it. */
+static void finalize_client(napi_env env, void *data, void *hint)
+{
+    struct client *client = data;
+    (void)env;
+    (void)hint;
+    free_candidates(client->candidates);
+    pthread_mutex_destroy(&client->mutex);
+    free(client);
+}
+
+static int run_open(struct job *job)
+{
+    mortise_client_options options = {.size = sizeof options,
+                                      .label = job->label,
+                                      .give_up_ms = (int64_t)job->numbers[0],
+                                      .timeout_ms = (int32_t)job->numbers[1],
+                                      .contact = on_contact,
+                                      .contact_argument = job->client,
+                                      .flags = MORTISE_STRICT};
+    return mortise_open(job->text, &options, &job->client->client);
+}
+
+static napi_value opened(napi_env env, struct job *job)
+{
+    struct client **list;
+    napi_ref_threadsafe_function(env, job->client->post);
+    if (napi_get_instance_data(env, (void **)&list) == napi_ok)
+        enlist(list, job->client);
+    return make_text(env, mortise_url(job->client->client));
+}
+
+/* newClient(receiver): the handle of a client that is not open. */
+static napi_value new_client(napi_env env, napi_callback_info info)
+{
+    struct argument arguments;
+    struct client *client;
+    if (!read_arguments(env, info, 1, &arguments))
+        return NULL;
+    client = calloc(1, sizeof *client);
+    if (!client || pthread_mutex_init(&client->mutex, NULL) != 0) {
+        free(client);
+        return throw_error(env, MORTISE_ENOMEM, "");
+    }
+    if (!good(env, napi_create_threadsafe_function(env, arguments.values[0], NULL,
+                                                   make_text(env, "mortise"), 0, 1, NULL, NULL,
+                                                   client, receive, &client->post))) {
+        free(client);
+        return NULL;
+    }
+    napi_unref_threadsafe_function(env, client->post); /* until it is open */
+    return make_handle(env, client, &client_tag, finalize_client);
+}
+
+/* open(client, url, label, giveUpMs, timeoutMs): the promise of the store's address. */
+static napi_value open_client(napi_env env, napi_callback_info info)
+{
+    struct argument arguments;
+    void *handle;
+    int64_t give_up, timeout;
+    if (!read_arguments(env, info, 5, &arguments) ||
+        !read_handle(env, arguments.values[0], &client_tag, &handle) ||
+        !read_number(env, arguments.values[3], &give_up) ||
+        !read_number(env, arguments.values[4], &timeout))
+        return NULL;
+    struct job *job = make_job(handle, run_open, opened);
+    if (!job)
+        return throw_error(env, MORTISE_ENOMEM, "");
+    job->numbers[0] = (uint64_t)give_up;
+    job->numbers[1] = (uint64_t)timeout;
+    if (read_text(env, arguments.values[1], &job->text) &&
+        read_text(env, arguments.values[2], &job->label))
+        return start_job(env, job);
+    free_job(job);
+    return NULL;
+}
+
+/* EUNKNOWN, the store did not answer, closes too: the session ends by itself. */
+static int run_close(struct job *job)
+{
+    job->numbers[0] = mortise_close(job->library) == MORTISE_OK;
+    return MORTISE_OK;
+}
+
+/* Earlier messages are delivered yet. */
+static napi_value closed(napi_env env, struct job *job)
+{
+    napi_value value = NULL;
+    napi_release_threadsafe_function(job->client->post, napi_tsfn_release);
+    good(env, napi_get_boolean(env, job->numbers[0] != 0, &value));
+    return value;
+}
+
+/* close(client): no job of the client is under way, and none begins. The promise of whether the
+   store has acknowledged. */
+static napi_value close_client(napi_env env, napi_callback_info info)
+{
+    struct argument arguments;
+    struct client *client;
+    if (!read_arguments(env, info, 1, &arguments) ||
+        !read_client(env, arguments.values[0], &client))
+        return NULL;
+    struct job *job = make_job(client, run_close, closed);
+    if (!job)
+        return throw_error(env, MORTISE_ENOMEM, "");
+    delist(client);
+    client->client = NULL;
+    return start_job(env, job);
+}
+
+/* keep(client, whether): whether the open client keeps the process alive. */
+static napi_value keep(napi_env env, napi_callback_info info)
+{
+    struct argument arguments;
+    struct client *client;
+    bool whether;
+    if (!read_arguments(env, info, 2, &arguments) ||
+        !read_client(env, arguments.values[0], &client) ||
+        !good(env, napi_get_value_bool(env, arguments.values[1], &whether)))
+        return NULL;
+    if (whether)
+        napi_ref_threadsafe_function(env, client->post);
+    else
+        napi_unref_threadsafe_function(env, client->post);
+    return NULL;
+}
+
+void export_client(napi_env env, napi_value exports)
+{
+    export_function(env, exports, "newClient", new_client);
+    export_function(env, exports, "open", open_client);
+    export_function(env, exports, "close", close_client);
+    export_function(env, exports, "keep", keep);
+}
