@@ -38,9 +38,11 @@ class Place(unittest.TestCase):
         self.name = f"{self.id().rsplit('.', 1)[-1]}-{next(numbers)}"
 
     def other(self, **options):
-        """A second client, as of another process."""
+        """A second client, as of another process. It has a session: without one an acquire whose
+        time is over is an UnreachableError."""
         client = mortise.Client(self.url, **options)
         self.addCleanup(client.close)
+        client.lock(f"session-{next(numbers)}").acquire().release()
         return client
 
     def wait_until(self, condition):

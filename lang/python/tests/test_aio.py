@@ -15,6 +15,7 @@ class Tasks(unittest.IsolatedAsyncioTestCase, Place):
     async def asyncSetUp(self):
         self.tasks = await aio.Client(self.url).open()
         self.addAsyncCleanup(self.tasks.close)
+        (await self.tasks.lock(self.name + "-session").acquire()).release()
 
     async def seen(self, condition):
         for _ in range(LIMIT * 100):
