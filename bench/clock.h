@@ -4,6 +4,7 @@
 #define BENCH_CLOCK_H
 
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -25,6 +26,14 @@ static inline double median_us(int64_t *ns, size_t count)
 {
     qsort(ns, count, sizeof *ns, compare_ns);
     return (double)ns[count / 2] / 1000;
+}
+
+/* Prints the rate and the median of cycles that took these times, at least one, from `begin` to
+   `end`. Sorts. */
+static inline void print_cycles(int64_t *times, size_t count, int64_t begin, int64_t end)
+{
+    printf("{\"acquisitions_per_s\": %.1f, \"cycle_us\": %.2f}\n",
+           (double)count / ((double)(end - begin) / 1e9), median_us(times, count));
 }
 
 #endif

@@ -13,7 +13,6 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <sys/file.h>
-#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -58,10 +57,7 @@ int main(int argc, char **argv)
     double seconds = strtod(argv[2], NULL);
     if (processes < 1 || processes > PROCESSES_MAX || seconds <= 0)
         return 64;
-    struct shared *shared =
-        mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (shared == MAP_FAILED)
-        return 1;
+    struct shared *shared = shared_memory(sizeof *shared);
     for (int i = 0; i < processes; i++)
         if (fork() == 0)
             _exit(contend(shared, i + 1, argv[3], (int64_t)(seconds * 1e9)));

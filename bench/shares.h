@@ -5,6 +5,17 @@
 
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+/* Memory of zeroes that forked processes share; ends the program if there is none. */
+static inline void *shared_memory(size_t size)
+{
+    void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED)
+        exit(1);
+    return memory;
+}
 
 static inline void print_shares(const int64_t *counts, const int64_t *changes, int processes,
                                 double seconds)

@@ -17,7 +17,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -96,10 +95,7 @@ int main(int argc, char **argv)
     double seconds = argc == 3 ? strtod(argv[2], NULL) : 0;
     if (processes < 1 || processes > PROCESSES_MAX || seconds <= 0)
         return 64;
-    struct shared *shared =
-        mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (shared == MAP_FAILED)
-        return 1;
+    struct shared *shared = shared_memory(sizeof *shared);
     for (int i = 0; i < processes; i++) {
         if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0)
             return 1;

@@ -6,7 +6,6 @@
 #include "../clock.h"
 #include "mortise.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 #define TIMES_MAX 4000000
@@ -32,9 +31,7 @@ int main(int argc, char **argv)
     mortise_close(client);
     if (cycles == 0)
         return 1;
-    double seconds = (double)(done - begin) / 1e9;
-    printf("{\"acquisitions_per_s\": %.1f, \"cycle_us\": %.2f}\n", (double)cycles / seconds,
-           median_us(times, cycles));
+    print_cycles(times, cycles, begin, done);
     free(times);
     return 0;
 }

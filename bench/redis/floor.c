@@ -75,9 +75,7 @@ int main(int argc, char **argv)
     }
     if (cycles == 0)
         return 1;
-    double seconds = (double)(done - begin) / 1e9;
-    printf("{\"acquisitions_per_s\": %.1f, \"cycle_us\": %.2f}\n", (double)cycles / seconds,
-           median_us(times, cycles));
+    print_cycles(times, cycles, begin, done);
     free(times);
     return 0;
 }

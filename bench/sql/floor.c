@@ -18,7 +18,6 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -72,10 +71,7 @@ int main(int argc, char **argv)
     double seconds = argc == 5 ? strtod(argv[3], NULL) : 0;
     if (argc != 5 || !mode->name || processes < 1 || processes > PROCESSES_MAX || seconds <= 0)
         return 64;
-    struct shared *shared =
-        mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (shared == MAP_FAILED)
-        return 1;
+    struct shared *shared = shared_memory(sizeof *shared);
     for (int i = 0; i < processes; i++)
         if (fork() == 0) {
             floor_open(argv[4], mode);
