@@ -287,7 +287,7 @@ static struct mrt_lock *begin_lock(struct mrt_peer *peer, const char *full,
     return NULL;
 }
 
-/* Whether it was held, and is not any more by the clock. */
+/* Whether it was held and has ended by the clock. */
 static bool is_lost(const struct mrt_lock *lock)
 {
     return !mrt_hold_live(lock->hold, lock->generation) ||

@@ -46,7 +46,7 @@ struct mrt_peer {
     bool is_process; /* of BIND PROCESS: `fd` is a pidfd (process.c) */
     mrt_time since;  /* when it connected, or the process began */
     int fd;
-    uint32_t watched; /* what epoll is told to look for */
+    uint32_t watched; /* the events registered with epoll */
     pid_t pid;
     struct mrt_user *user;
     struct mrt_access_rules rules; /* of a user who has limits */

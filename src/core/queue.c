@@ -52,7 +52,7 @@ void mrt_queue_refused(struct mrt_ticket *ticket, int error, bool outcome_unknow
         mrt_ticket_drop(ticket);
     if (own)
         mrt_queue_fail(own, error);
-    else if (head->try_only == was_try) /* else the one it was asked for has given up */
+    else if (head->try_only == was_try) /* else the waiter that it was requested for has given up */
         mrt_queue_fail(head, error);
 }
 

@@ -260,8 +260,8 @@ static void seen(struct mrt_ticket *ticket, const struct mrt_event *event, mrt_t
         mrt_queue_serve(queue, now); /* it may be wanted elsewhere */
 }
 
-/* Whether a view is told late that was of an earlier one of this identity: which was taken out,
-   unseen or for want of copies, and appended again behind others. */
+/* Whether an unsolicited view is too old: of an earlier ticket of this identity, which was removed
+ * (unseen, or for want of copies) and appended again behind others. */
 static bool is_of_another(const struct mrt_ticket *ticket, const struct mrt_event *event)
 {
     return event->fence != ticket->fence;

@@ -48,7 +48,7 @@ typedef bool mrt_http_handler(void *argument, const struct mrt_http_request *req
 struct mrt_http_options {
     int listener; /* a socket that listens; the server closes it */
     unsigned connections_max, request_seconds, idle_seconds;
-    unsigned stranger_seconds;       /* 0: the handler trusts nobody, and all are alike */
+    unsigned stranger_seconds;       /* 0: the handler trusts no connection more than others */
     const char *const (*headers)[2]; /* of every answer, ended by a NULL */
     mrt_http_handler *handler;
     void *argument;

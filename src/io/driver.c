@@ -169,8 +169,8 @@ void mrt_driver_enter(struct mrt_driver *driver)
     driver->inside++;
 }
 
-/* Whether this thread calls the store. A callback leaves that to the loop: those behind it are not
-   to be held up by the store. */
+/* Whether this thread calls the store. A callback leaves that to the loop, so that the store does
+ * not delay the callbacks behind it. */
 static bool carries(const struct mrt_driver *driver)
 {
     return driver->foreign || (driver->ops->any_thread && !mrt_tell_in_callback());

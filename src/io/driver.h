@@ -73,7 +73,7 @@ struct mrt_hold_host {
     int lost_fd;
 };
 
-/* Whom to tell that the store is silent, or answers again; set when the driver is opened. */
+/* The program's callback for a silent store, and for its return; set when the driver is opened. */
 struct mrt_listener {
     struct mrt_upcall upcall;
     mortise_contact_callback callback; /* NULL: nobody */

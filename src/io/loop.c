@@ -20,7 +20,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-/* How long the loop lets a busy store keep it from its timers. */
+/* How long a busy store may delay the loop's timers. */
 #define LOOP_PATIENCE (20 * MRT_MILLISECOND)
 
 void mrt_loop_kick(struct mrt_driver *driver)

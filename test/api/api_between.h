@@ -5,7 +5,8 @@
 
 #include "api/client.h"
 
-/* From now on the store is called through `ops`; the store's own. Nobody may have called it yet. */
+/* From now on the store is called through `ops`. Returns the store's own. To be called before any
+ * other call. */
 static inline const struct mrt_store_ops *api_put_between(mortise_client *client,
                                                           const struct mrt_store_ops *ops)
 {

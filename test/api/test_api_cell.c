@@ -60,7 +60,7 @@ static void test_k1_a_superseded_holder_writes_no_cell(void **state)
     mortise_hold hold = api_acquire(lock);
     uint64_t old = mortise_hold_fence(hold), version;
     assert_int_equal(cas("guarded", 0, "old", old, &version), MORTISE_OK);
-    api_release(hold); /* or it was lost, and its holder stands still */
+    api_release(hold); /* or it was lost while its holder stood still */
     hold = api_acquire(taken);
     uint64_t new = mortise_hold_fence(hold);
     assert_true(new > old);

@@ -265,7 +265,7 @@ static void *work_busily(void *argument)
     return NULL;
 }
 
-/* A wait of the single one: what the busy ones had done when it stood in the queue. */
+/* One wait of the single client: how many turns the busy ones had when it was queued. */
 struct wait {
     const struct share *share;
     _Atomic bool queued;

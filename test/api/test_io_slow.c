@@ -299,7 +299,7 @@ static void stay(void *argument, int error, mortise_hold hold)
     atomic_fetch_add((_Atomic int *)argument, 1);
 }
 
-/* With a thread of their own they do not keep the loop from its renewals. */
+/* Callbacks with a thread of their own do not delay the loop's renewals. */
 static void test_a_slow_callback_does_not_delay_renewals_once_a_loss_callback_is_set(void **state)
 {
     (void)state;

@@ -172,7 +172,7 @@ static void on_dead(struct check *check, struct process *process, const struct e
     check->verdict->dead++;
 }
 
-/* In which state a process may say it. */
+/* The state in which a process may report the event. */
 static bool in_order(const struct process *process, enum kind kind)
 {
     switch (kind) {

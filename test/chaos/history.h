@@ -40,7 +40,7 @@ struct chaos_verdict {
     unsigned heals;
     struct chaos_heal {
         uint64_t scene;
-        int64_t longest; /* until the last process that lived had got the lock */
+        int64_t longest; /* until the last surviving process got the lock */
     } heal[CHAOS_HEALS];
 };
 

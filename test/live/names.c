@@ -115,7 +115,7 @@ static int set_up(void **state)
     return 0;
 }
 
-/* A lookup under way as the client ends goes on without it. */
+/* A look-up under way when its client ends goes on alone. */
 static int await_answers(void **state)
 {
     (void)state;

@@ -105,8 +105,8 @@ static void test_l3_rd_13_loss_is_told_before_the_key_ends(void **state)
     assert_true(mortise_hold_fence(next) > mortise_hold_fence(hold));
 }
 
-/* This program itself, as one that holds the claim and says, for each byte that it reads, whether
-   it still does, before it does anything else. */
+/* This program run again as the holder of the claim: for each byte that it reads it first says
+ * whether it still holds. */
 struct child {
     pid_t pid;
     int to, from;

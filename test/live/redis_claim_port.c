@@ -287,7 +287,7 @@ static void test_rd_08_rd_12_a_release_that_is_cut_off_has_ended_renewing(void *
     }
 }
 
-/* The SET has not been answered when the claim is given up, nor has what gives it back. */
+/* When the claim is given up, neither the SET nor the command that deletes it has been answered. */
 static void test_rd_12_a_claim_that_is_given_up_during_its_set_is_not_renewed(void **state)
 {
     (void)state;

@@ -16,7 +16,7 @@
 #include <string.h>
 
 #define LEASE_MS 1500
-#define SLACK_MS 1000 /* until a thread that is to tell runs, on a machine with much else to do */
+#define SLACK_MS 1000 /* until the thread that calls back runs, on a busy machine */
 #define DIGEST(name) mrt_redis_scripts[MRT_REDIS_##name].digest
 
 static struct redis_proxy *proxy;
@@ -131,7 +131,7 @@ static void wait_for(atomic_int *flag)
 struct heir {
     mortise_client *client;
     mortise_hold hold;
-    const mortise_hold *_Atomic rival; /* another's; NULL: none is looked at */
+    const mortise_hold *_Atomic rival; /* another client's lock; NULL: none is checked */
     bool overlaps;                     /* that was held still when this was granted */
     atomic_int done;
     pthread_t thread;

@@ -144,7 +144,8 @@ static int age_all(void **state)
    first time has been heard; and the last two have been asked for the lock, so they are up. */
 static bool all_have_answered(void)
 {
-    long looks = given(2, "info") - looks_of_ours++; /* but this, which is not counted yet */
+    long looks =
+        given(2, "info") - looks_of_ours++; /* except this server, which does not count yet */
     return looks > 1 && given(3, "set") > 0 && given(4, "set") > 0;
 }
 

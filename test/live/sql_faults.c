@@ -49,7 +49,7 @@ static void come_behind(const char *name)
     assert_int_equal(mortise_close(other), MORTISE_OK);
 }
 
-/* One life of a client, in which this statement's flight meets its fate. */
+/* One life of a client, in which the request with this statement is lost or its answer is. */
 static void live_through(enum sql_fate fate, const char *statement)
 {
     struct sql_proxy *proxy = sql_proxy();
@@ -134,8 +134,8 @@ static struct mrt_event adopt(struct port_client *client, struct mrt_id ticket)
     return port_send(client, &command);
 }
 
-/* A waiter that stops adopting leaves the ticket as it was; then the one is undone by the other,
- * and may be done again. */
+/* A waiter that stops adopting leaves the ticket as it was: a DETACH undoes the adoption, and the
+ * ticket may be adopted again. */
 static void test_sq_07_c11_a_late_detach_or_adoption_does_nothing(void **state)
 {
     (void)state;
@@ -204,8 +204,8 @@ static void await_flights(struct sql_proxy *proxy, unsigned number)
     }
 }
 
-/* With a lease so long that nothing else is sent meanwhile: no renewal, and no release again, whose
-   statement the server ends after a quarter of it. */
+/* The lease is so long that nothing else is sent meanwhile: no renewal, and no second release (the
+ * server ends a statement after a quarter of the lease). */
 static void test_a_command_behind_a_release_is_sent_before_the_release_is_answered(void **state)
 {
     (void)state;

@@ -90,8 +90,8 @@ long sql_idle_ms(void);
 void sql_set_serializable(bool on);
 /* Whether there is room on the server for prepared statements, if it has a limit of them. */
 void sql_set_room(bool on);
-/* The next `times` inserts or deletes ("INSERT ON ticket", ...) are refused as this; how the server
-   calls it. */
+/* The next `times` inserts or deletes ("INSERT ON ticket", ...) are refused with this error; the
+ * server's code for it. */
 #define SQL_ALWAYS 1000000000
 enum sql_refusal { SQL_DEADLOCK, SQL_CONFLICT, SQL_REFUSALS };
 extern const char *const sql_refusals[SQL_REFUSALS];

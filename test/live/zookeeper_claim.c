@@ -328,7 +328,7 @@ static void test_b3_b5_waiters_do_not_poll_and_a_release_wakes_all(void **state)
 
 /* ------------------------------------------------------------ what is lost on the way */
 
-/* A request whose answer is lost, or that is lost itself, as one of a claim or a release. */
+/* Loses the answer to a request of a claim or a release, or the request itself. */
 static void lose_one(void (*lose)(struct zk_proxy *, enum zk_opcode), enum zk_opcode what,
                      bool of_release, const char *name)
 {

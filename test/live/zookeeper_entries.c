@@ -177,7 +177,7 @@ static void test_c7_the_one_ahead_is_gone_before_it_is_watched(void **state)
     int64_t before = zk_now_ms();
     start(zk_mutex(through, "c7"), &told);
     while (zk_proxy_count(proxy, ZK_OP_GET_DATA) < 2) { /* looked again, and watched */
-        assert_true(zk_now_ms() < before + 4500);       /* and not by the look each 5 s */
+        assert_true(zk_now_ms() < before + 4500);       /* and not by the recheck every 5 s */
         zk_rest_ms(5);
     }
     assert_int_equal(zk_tickets(direct, "c7"), 2); /* it keeps its place */

@@ -977,7 +977,7 @@ static void test_pass_takes_six_requests_and_no_list_after_a_wake(void **state)
     assert_int_equal(count(D, ZK_OP_CREATE2), all);
     assert_int_equal(count(D, ZK_OP_GET_CHILDREN), all);
     assert_int_equal(count(D, ZK_OP_GET_DATA), 2 * all);
-    assert_int_equal(count(D, ZK_OP_EXISTS), all - 1); /* the first has A alone ahead */
+    assert_int_equal(count(D, ZK_OP_EXISTS), all - 1); /* the first has only A ahead */
     assert_int_equal(count(D, ZK_OP_MULTI), all);
     assert_int_equal(count(D, ZK_OP_DELETE), 0);
     assert_int_equal(count(D, ZK_OP_REMOVE_WATCHES), 0);

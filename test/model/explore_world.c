@@ -81,7 +81,7 @@ static void push_hint(struct client *client, const struct mrt_event *event)
 {
     for (int i = 0; i < client->hint_count; i++)
         if (mrt_id_equal(client->hints[i].ticket, event->ticket))
-            return; /* to hear it twice is to hear it and look again */
+            return; /* a doubled event is the event and a further REFRESH */
     if (client->hint_count < CHANNEL_MAX)
         client->hints[client->hint_count++] = *event;
 }

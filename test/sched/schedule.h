@@ -43,7 +43,7 @@ enum sched_trace { SCHED_QUIET, SCHED_NOTES, SCHED_WAITS };
 void sched_begin(uint64_t seed, enum sched_trace trace);
 /* All other threads have ended. */
 void sched_end(void);
-/* Whether a run is under way; else the system's functions are the system's. */
+/* Whether a run is under way; outside of one the replaced functions call the system's. */
 bool sched_runs(void);
 
 mrt_time sched_now(void);

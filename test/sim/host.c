@@ -190,7 +190,7 @@ int __wrap_setsockopt(int fd, int level, int option, const void *value, socklen_
     return fd >= EPOLL ? 0 : __real_setsockopt(fd, level, option, value, size);
 }
 
-/* Of threads a store knows only the one that a silent server's handle is closed on. */
+/* The only thread that a store starts is the one that closes a silent server's handle. */
 int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
                           void *(*routine)(void *), void *argument)
 {

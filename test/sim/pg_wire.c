@@ -447,7 +447,7 @@ static void take(struct pg_backend *backend, struct message *message)
         world->operations++;
         begin_transaction(backend);
         backend->due = PG_EXECUTE;
-    } else if (message->type != 'D') /* which is answered with what the statement is */
+    } else if (message->type != 'D') /* which is answered with the statement's description */
         abort();
 }
 

@@ -10,7 +10,7 @@
 #include "stream.h"
 
 struct server_model {
-    const struct stream_server *streams; /* of a model that is talked to by streams */
+    const struct stream_server *streams; /* of a model whose clients send streams of bytes */
     void *(*new)(struct world *world);
     void (*free)(void *server);
     void (*apply)(struct world *world, void *server, struct peer *peer,

@@ -150,7 +150,8 @@ static void wake_owner(struct world *world, const struct sqlite *db, const struc
         link_deliver(world, session->peer, &look);
 }
 
-/* A lingering holder hears from the one right behind: a later one finds that one ahead. */
+/* A lingering holder is notified by the ticket right behind it; a later ticket finds that one
+ * ahead. */
 static void tell_lingering(struct world *world, const struct sqlite *db, int row)
 {
     int ahead = row - 1;

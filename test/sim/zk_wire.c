@@ -51,7 +51,7 @@ static struct zk_packet *post(struct zk_wire *wire, bool up,
     return packet;
 }
 
-/* Takes back what travels: to the server, to the client. */
+/* Drops the messages that travel to the server and to the client. */
 static void lose(struct zk_wire *wire, bool up, bool down,
                  void (*const upward[3])(struct world *, struct zk_packet *))
 {

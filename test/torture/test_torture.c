@@ -25,7 +25,7 @@ struct told {
     int error;
 };
 
-static const int *faults; /* of the kind that is tried */
+static const int *faults; /* calls of the kind under test */
 
 static bool is_one_of(int error, const int *allowed)
 {

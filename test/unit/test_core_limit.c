@@ -228,7 +228,7 @@ static void test_places_are_told_as_they_change(void **state)
     core_free(&core);
 }
 
-/* Its memory is its caller's again, as soon as it has the lock. */
+/* The caller may use the waiter's memory again as soon as the lock is granted. */
 static void test_a_holder_is_told_no_place(void **state)
 {
     (void)state;

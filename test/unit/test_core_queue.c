@@ -591,7 +591,7 @@ static void test_one_name_is_one_queue_of_one_recipe(void **state)
     assert_ptr_equal(same, core.queue);
     assert_string_equal(mrt_queue_name(same), "q");
     assert_int_equal(mrt_engine_queue(core.engine, "q", &single, &other), MORTISE_EMISMATCH);
-    assert_ptr_equal(other, core.queue); /* what it is in use as */
+    assert_ptr_equal(other, core.queue); /* the kind that it is in use with */
     other = NULL;
     mrt_queue_put(same);
     mrt_queue_put(core.queue); /* the last: then the name is free for another recipe */

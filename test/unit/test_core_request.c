@@ -241,7 +241,7 @@ static void test_a_session_that_is_refused_ends_requests_but_no_observer(void **
     core_fail(&core, core_fetch(&core, MRT_START), MORTISE_EPERMISSION);
     core_done(&core, &waiter, MORTISE_EPERMISSION);
     core_no_command(&core);
-    core_pass(&core, LONG_PAUSE); /* who observes does not give up */
+    core_pass(&core, LONG_PAUSE); /* an observer does not give up */
     core_start(&core);
     core_fetch(&core, MRT_OBSERVE);
     mrt_observer_end(observer);

@@ -142,7 +142,7 @@ static void test_a_revoke_request_ends_the_turn(void **state)
     assert_int_equal(two.state, MRT_WAITER_WAITING); /* it is not handed on */
     core_answer(&core, core_fetch(&core, MRT_REMOVE), MRT_REMOVED);
     struct mrt_command *command = core_fetch(&core, MRT_APPEND);
-    assert_false(command->watch_closely); /* the next ticket is nobody's business yet */
+    assert_false(command->watch_closely); /* no holder has the next ticket yet */
     core_view(&core, command, 0);
     core_done(&core, &two, MORTISE_OK);
     mrt_engine_listen(two.hold, true);

@@ -852,7 +852,8 @@ static void test_zk_10_a_fence_that_goes_back_is_given_to_nobody(void **state)
     core_free(&core);
 }
 
-/* The ticket of a try that was given up serves who waits behind it; its failure does not. */
+/* The ticket of a try that was given up serves the waiter behind it; its failure does not end that
+ * waiter. */
 static void test_z2_the_failure_of_a_cancelled_try_is_not_the_next_ones(void **state)
 {
     (void)state;

@@ -14,7 +14,7 @@
 static const uint64_t places[] = {0, 1, 2, 3, 7, 8, 31, 100, 1000, 4999, 1 << 20, UINT64_MAX};
 #define PLACES (sizeof places / sizeof places[0])
 
-/* From nothing to more than a day, each a tenth longer than the one before. */
+/* Ages from 0 to more than a day, each a tenth longer than the one before. */
 static void make_ages(mrt_time ages[AGES])
 {
     ages[0] = 0;

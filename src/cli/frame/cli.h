@@ -80,7 +80,7 @@ void mrt_suggest(struct mrt_suggestion *suggestion, const char *name);
 bool mrt_cli_duration(const char *text, mrt_time *duration);
 /* A decimal number between the two, no sign but "-", no space. */
 bool mrt_cli_number(const char *text, int64_t least, int64_t most, int64_t *number);
-/* 0, or MRT_EXIT_USAGE with the error line written. */
+/* Returns 0; or MRT_EXIT_USAGE, after printing the error. */
 int mrt_cli_check_name(const char *name);
 /* A duration for people: "3.2s", "5m10s", "2h05m", "4d3h". */
 void mrt_cli_format_duration(mrt_time duration, char *text, size_t size);

@@ -92,7 +92,7 @@ int mrt_cli_print_help(const struct mrt_cli *cli, const struct mrt_subcommand *s
 
 /* Whether a store's URL may hold a password; NULL does not. */
 bool mrt_cli_has_password(const char *url);
-/* Copies a URL; of one that may hold a password the scheme alone. */
+/* Copies a URL; if it may hold a password, copies only its scheme. */
 void mrt_cli_redact(const char *url, char *text, size_t size);
 
 /* ------------------------------------------------------------- settings.c */

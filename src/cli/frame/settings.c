@@ -132,7 +132,7 @@ static int read_text(struct file *file, int fd)
     return take_lines(file);
 }
 
-/* A file that is not there says nothing, unless somebody named it. */
+/* A missing file is no error, unless --config names it. */
 static int read_file(const char *path, bool named)
 {
     if (file_count == FILES_MAX || strlen(path) >= sizeof files[0]->path)

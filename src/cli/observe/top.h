@@ -40,7 +40,7 @@ struct top {
 
 /* ------------------------------------------------------------- top_view.c */
 
-/* The row that line `wanted` of the view stands for; NULL: there is no such line. */
+/* The row that line `wanted` of the view shows; NULL: there is no such line. */
 const struct mrt_row *mrt_top_row(const struct top *top, size_t wanted);
 /* All locks that pass the filter, once. */
 void mrt_top_print(struct top *top, FILE *out);

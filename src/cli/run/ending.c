@@ -125,8 +125,8 @@ static void kill_if_due(struct mrt_ending *ending, mrt_time now)
     if (now < ending->kill_at)
         return;
     send_signal(ending, SIGKILL);
-    /* A stray that was being forked meanwhile is hit the next time; and one process of a group
-       that cannot be stopped shows only when the others are dead. */
+    /* A stray that was being forked meanwhile is killed the next time. A process that cannot be
+     * killed shows only when the others of its group are dead. */
     bool again = ending->target.strays.root > 0 || !ending->killed;
     ending->kill_at = again ? mrt_time_add(now, KILL_AGAIN) : MRT_TIME_NEVER;
     ending->killed = true;

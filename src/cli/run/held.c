@@ -155,7 +155,7 @@ static bool add_held(const struct mrt_run_lock *lock)
     const char *outer = secure_getenv("MORTISE_HELD");
     bool more = outer && *outer;
     if (mrt_run_write_held(lock, line, sizeof line) >= (int)sizeof line)
-        return true; /* as with an address that is no text */
+        return true; /* as with an address that is not UTF-8 */
     int length = asprintf(&list, "%s%s%s", line, more ? "\n" : "", more ? outer : "");
     bool done = length >= 0 && setenv("MORTISE_HELD", list, 1) == 0;
     if (length >= 0)

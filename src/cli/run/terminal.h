@@ -15,7 +15,7 @@ struct mrt_terminal {
     pid_t own_group;
 };
 
-/* Looks whether the command is to have the terminal from the start. */
+/* Decides whether the command gets the terminal from the start. */
 void mrt_terminal_init(struct mrt_terminal *terminal);
 /* Whether this process has a terminal. */
 bool mrt_terminal_exists(struct mrt_terminal *terminal);

@@ -132,7 +132,7 @@ static void look_above(struct waiting *waiting)
     cancel(waiting);
 }
 
-/* When to say that it waits: as soon as the store says so, and not while it says nothing. */
+/* Says that it waits as soon as the store has queued it, and nothing while the store is silent. */
 static mrt_time tell_time(const struct waiting *waiting)
 {
     const struct mrt_run *run = waiting->run;

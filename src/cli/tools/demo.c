@@ -44,7 +44,7 @@ struct demo {
     char file[PATH_MAX + 8];
     char name[64];
     bool on_terminal;
-    sigset_t signals; /* that end the demo; blocked in the parent */
+    sigset_t signals; /* signals that end the demo; blocked in the parent */
     pid_t workers[WORKERS];
     atomic_int *progress; /* shared: steps done; negative: start */
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The MariaDB store's module (doc/mariadb.md), and its connection. Nothing in it waits but the
- * library's look-up of a host's name, which has just been found (store/sql/connection.c).
+ * The MariaDB store's module (doc/mariadb.md), and its connection. Nothing in it blocks except the
+ * library's look-up of a host's name, which is already known (store/sql/connection.c).
  */
 #include "store/sql/store.h"
 #include "store/mariadb/internal.h"

@@ -244,7 +244,7 @@ static void take_ready(struct mrt_sql_store *store)
     if (!ready)
         return;
     if (driver->doing == MRT_MARIADB_NOTHING)
-        store->broken = true; /* nothing was asked: it is the end of the connection */
+        store->broken = true; /* no request is under way: it is the end of the connection */
     else if (driver->doing == MRT_MARIADB_SENT)
         read_answer(driver);
     else if (driver->waits)

@@ -76,7 +76,7 @@ struct ticket *mrt_memory_find_ticket(const struct mrt_memory_server *server,
 
 /* The weight ahead of a ticket, or the first sum on the way to it that exceeds the capacity. */
 uint64_t mrt_memory_weight_ahead(const struct ticket *ticket);
-/* Whether a ticket would be granted behind two weights; too much for a sum is too much. */
+/* Whether a ticket would be granted behind two weights; a sum that overflows counts as too much. */
 bool mrt_memory_grants_behind(const struct ticket *ticket, uint64_t ahead, uint64_t more);
 /* Takes it out, frees it, and wakes who is granted by that. */
 void mrt_memory_remove_ticket(struct mrt_memory_server *server, struct ticket *ticket,
@@ -100,7 +100,7 @@ void mrt_memory_end_delays(struct mrt_memory_server *server, mrt_time now,
                            const struct mrt_memory_sink *sink);
 /* When the first of them goes. */
 mrt_time mrt_memory_next_delay(const struct mrt_memory_server *server);
-/* After how long a ticket is to look again: at the latest when one of them ahead of it goes. */
+/* The recheck of a ticket's view: at the latest when a delayed ticket ahead of it goes. */
 mrt_time mrt_memory_recheck(const struct mrt_memory_server *server, const struct ticket *ticket,
                             mrt_time now);
 

@@ -112,7 +112,7 @@ static int compare_claims(const struct row *a, const struct row *b)
     return order ? order : strcmp(a->listed.claim, b->listed.claim);
 }
 
-/* Rows of one claim stand together, and first the one that tells most of it. */
+/* Sorts the rows of one claim together, the row with most details first. */
 static int by_claim(const void *left, const void *right)
 {
     const struct row *a = *(struct row *const *)left, *b = *(struct row *const *)right;

@@ -373,7 +373,7 @@ static int open_members(struct mrt_quorum_store *store, const struct mrt_uri *ur
         return mrt_error(MORTISE_EURI, "store URI redlock: names no store");
     store->majority = store->count / 2 + 1;
     if (error == MORTISE_OK && store->count - store->unresolved < store->majority)
-        return MORTISE_EUNREACHABLE; /* in the words for the last of them */
+        return MORTISE_EUNREACHABLE; /* with the error of the last of them */
     return error;
 }
 

@@ -228,7 +228,7 @@ void mrt_redis_connection_send(struct mrt_redis_store *store, mrt_time now)
 
 /* ----------------------------------------------------------------- replies */
 
-/* Whether a command for the ticket of this job, the first, is on its way behind it. */
+/* Whether a further command for the ticket of this job, the first, is on its way. */
 static bool is_followed(const struct mrt_redis_store *store, const struct mrt_redis_job *job)
 {
     const struct mrt_redis_job *other;

@@ -78,7 +78,7 @@ struct mrt_redis_store { // NOLINT(clang-analyzer-optin.performance.Padding): th
     bool server_awaited;  /* which one it is, on this connection: nothing else is sent before */
     bool memory_asked[2]; /* by a session, by a claim */
     struct mrt_redis_connection connection;   /* since it had claims */
-    struct mrt_redis_connection earlier;      /* to be ended, if the server is the same */
+    struct mrt_redis_connection earlier;      /* a connection to end, if the server is the same */
     TAILQ_HEAD(, mrt_redis_session) sessions; /* STARTED and not known to have ended */
 
     struct mrt_redis_wire wire; /* for commands */

@@ -24,7 +24,7 @@ enum mrt_redis_state { MRT_REDIS_CLOSED, MRT_REDIS_CONNECTING, MRT_REDIS_OPEN };
 struct mrt_redis_wire {
     int fd; /* -1: none */
     enum mrt_redis_state state;
-    int epoll;       /* that polls it; -1: none does */
+    int epoll;       /* the epoll descriptor that watches it; -1: none */
     uint32_t events; /* as epoll knows them */
     redisReader *reader;
     size_t unread; /* bytes since the last whole reply */

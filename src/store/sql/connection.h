@@ -15,7 +15,7 @@ mrt_time mrt_sql_link_next(const struct mrt_sql_store *store);
 void mrt_sql_drop(struct mrt_sql_store *store, mrt_time now);
 /* The connection is established; sends the queries that identify its server. */
 void mrt_sql_check(struct mrt_sql_store *store, mrt_time now);
-/* It has been found good. */
+/* The server has been accepted. */
 void mrt_sql_connected(struct mrt_sql_store *store);
 /* Which events of the connection's socket are waited for; which have come. */
 void mrt_sql_watch(struct mrt_sql_store *store, int socket, uint32_t events);

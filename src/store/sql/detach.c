@@ -41,7 +41,7 @@ void mrt_sql_finish_adopt(struct mrt_sql_store *store, struct mrt_sql_request *r
 {
     if (mrt_sql_number(request, MRT_MOVED_BY_THIS))
         mrt_sql_count_tickets(store, request->command.session, 1);
-    if (!mrt_sql_is_null(request, MRT_MOVED_NUMBER)) { /* it is as any other now */
+    if (!mrt_sql_is_null(request, MRT_MOVED_NUMBER)) { /* an adopted ticket is as any other now */
         request->kind = MRT_SQL_DO_VIEW;
         mrt_sql_resend(store, request, request->kind, now);
     } else if (!mrt_sql_number(request, MRT_MOVED_SESSION)) {

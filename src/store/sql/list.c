@@ -77,8 +77,8 @@ static void end_if_refused(struct mrt_sql_store *asker, struct mrt_sql_request *
     mrt_sql_fail(asker, request, asker->error, "%s", asker->fault);
 }
 
-/* Works until the request is done, which it is by the limits of the connection at the latest;
-   then it is the caller's. A code with its particulars. */
+/* Works until the request is done, at the latest when the connection's limits end it. The caller
+ * then owns the request. Returns a code with its particulars. */
 static int wait_for(struct mrt_sql_store *asker, struct mrt_sql_request *request)
 {
     mrt_sql_begin(asker, request, mrt_time_now());

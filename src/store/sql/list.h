@@ -9,7 +9,7 @@
    would not keep. 0, or MORTISE_EUNREACHABLE with particulars. */
 int mrt_sql_find_hosts(const struct mrt_sql_address *address);
 bool mrt_sql_asks_apart(const struct mrt_store *store);
-/* The server's own word of its version, from a connection made for the call. */
+/* The server's version as it reports it, over a connection made for the call. */
 int mrt_sql_tell_version(const struct mrt_sql_store *store,
                          const char *(*version_of)(const struct mrt_sql_store *asker), char *text,
                          size_t size);

@@ -78,7 +78,7 @@ static uint64_t at_least_one(mrt_time time)
     X('b', id, &command->detached_id)                                                          \
     X('q', text, command->queue) /* or cell */                                                 \
     X('k', text, command->kind)                                                                \
-    X('n', text, request->name) /* or NULL; it and the next of MRT_SQL_DO_LIST */              \
+    X('n', text, request->name) /* NULL: no text; MRT_SQL_DO_LIST uses this and the next */    \
     X('p', text, request->prefix)                                                              \
     X('a', text, store->label)                                                                 \
     X('d', text, store->address.schema)                                                        \

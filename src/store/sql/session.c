@@ -107,7 +107,7 @@ void mrt_sql_session_ended(struct mrt_sql_store *store, struct mrt_sql_request *
     mrt_sql_fail(store, request, MORTISE_ELOST, "the session has ended");
 }
 
-/* This is not the server to ask: the request waits for one that is. */
+/* This server cannot serve it: the request waits for one that can. */
 void mrt_sql_ask_elsewhere(struct mrt_sql_store *store, struct mrt_sql_request *request, int error,
                            const char *why)
 {

@@ -411,8 +411,8 @@ static int make_place_of_service(char *path, size_t size)
     return MORTISE_EPERMISSION;
 }
 
-/* A home that can be used goes before what a service manager says: then all that a user runs has
-   the same locks. */
+/* A usable home has priority over a service manager's directory, so that all programs of a user
+ * share the same locks. */
 int mrt_sqlite_default_path(char *path, size_t size)
 {
     const char *state = secure_getenv("XDG_STATE_HOME");

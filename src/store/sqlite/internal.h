@@ -32,7 +32,7 @@
 #include "store/sqlite/files.h"
 #include "store/sqlite/fork.h"
 
-/* A full name of any length that the layers above let through. */
+/* Room for a full name of the greatest length. */
 #define MRT_SQLITE_QUEUE_MAX 4096
 /* The number of a place behind all tickets. */
 #define MRT_SQLITE_END ((uint64_t)INT64_MAX)

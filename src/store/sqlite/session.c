@@ -108,7 +108,7 @@ void mrt_sqlite_listen(struct mrt_sqlite_store *store, struct mrt_sqlite_session
         close(fd);
         return;
     }
-    /* Without the right to write, which the umask may have taken, nobody can send. */
+    /* Sending needs the right to write, which the umask may have taken. */
     chmod(address.sun_path, 0600);
     mrt_sqlite_fork_guard_fd(&session->socket, fd);
     store->no_socket = false;

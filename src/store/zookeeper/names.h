@@ -116,7 +116,7 @@ enum mrt_zk_outcome {
 struct mrt_zk_code {
     int code;
     enum mrt_zk_outcome outcome;
-    int error; /* of mortise.h, if the request was not done */
+    int error; /* the error of mortise.h if the request was not executed */
     const char *text;
 };
 /* Never NULL: a code not in the table is a refusal of the server. */

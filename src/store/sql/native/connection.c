@@ -145,7 +145,7 @@ static void prepare(struct mrt_sql_store *store, struct mrt_native_link *link,
 {
     request->kind = mrt_native_kind(store->form->first, step);
     request->command.queue = link->queue;
-    request->done = request->failed = false; /* nothing has come of it yet */
+    request->done = request->failed = false; /* it has had no answer yet */
     link->fresh = true;
 }
 

@@ -38,7 +38,7 @@ enum mrt_native_state {
     MRT_NATIVE_PROVING, /* granted, and to be proved first */
     MRT_NATIVE_HELD,
     MRT_NATIVE_LEAVING,
-    MRT_NATIVE_BROKEN /* it waited; to be asked for anew */
+    MRT_NATIVE_BROKEN /* its wait has ended; the lock has to be requested anew */
 };
 
 struct mrt_native_link {

@@ -50,7 +50,7 @@ struct mrt_zk_children {
 /* Connects. 0 or a MORTISE code; to be closed only if it is 0. */
 int mrt_zk_asker_open(struct mrt_zk_asker *asker, struct mrt_store *store);
 void mrt_zk_asker_close(struct mrt_zk_asker *asker);
-/* Waits for the answer; its code of the library. */
+/* Waits for the answer and returns the library's code. */
 int mrt_zk_ask(struct mrt_zk_asker *asker, enum mrt_zk_question question, const char *path);
 /* To be freed whatever the code is. */
 int mrt_zk_ask_children(struct mrt_zk_asker *asker, const char *path,

@@ -10,7 +10,7 @@ struct mrt_zk_view {
     uint64_t before, after; /* the part before, and the part after, the node waited for */
     uint64_t count;         /* of tickets ahead */
     bool behind;
-    bool claim;                /* a child is called as a claim is */
+    bool claim;                /* a child has the name of a claim */
     struct mrt_zk_place other; /* a ticket of another kind of lock; FOREIGN: there is none */
     int own;                   /* index of its own node; -1: it is not there */
     int misplaced;             /* of a node of another layout; -1: there is none */
