@@ -319,12 +319,14 @@ class Library:
                 ".SH ERRORS", *self.error_paragraphs(groups, name),
                 ".SH NOTES", *self.notes(groups, name)]
         body = cleaned(body)
-        example = self.example(name)
+        example, output = self.example(name)
+        shown = [".PP", "It prints:", ".PP", '.\\" example: output', ".EX", code(output.strip("\n")),
+                 ".EE"] if output else []
         text = "\n".join([
             f'.TH {name.upper()} 3 "{self.date}" "mortise {self.version}" "Library Functions"',
             ".nh", ".ad l", ".SH NAME", ", ".join(words) + f" \\- {about}",
             ".SH SYNOPSIS", *self.synopsis(declarations), *body,
-            ".SH EXAMPLE", ".EX", code(example.strip("\n")), ".EE",
+            ".SH EXAMPLE", ".EX", code(example.strip("\n")), ".EE", *shown,
             ".SH SEE ALSO", *self.see_also("\n".join(body) + example, name)]) + "\n"
         return text
 
@@ -342,9 +344,12 @@ def cleaned(lines):
 
 
 def example_of(path):
-    """A program without its first comment, which is the licence."""
+    """A program without the comments above it, and the output that the second of them shows."""
     with open(path, encoding="utf-8") as file:
-        return re.sub(r"\A(?:/\*.*?\*/\n)+", "", file.read(), flags=re.S)
+        text = file.read()
+    output = re.search(r"\A.*\n/\*(?:(?!\*/).)*?\bprints:\n(.*?) \*/\n", text, re.S)
+    return (re.sub(r"\A(?:/\*.*?\*/\n)+", "", text, flags=re.S),
+            re.sub(r"(?m)^ \* ?", "", output[1]) if output else "")
 
 
 def make(root, date):

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Of mortise(3): whether header and library are of one version. */
+/*
+ * Of mortise(3): whether header and library are of one version.
+ */
 #include <mortise.h>
 #include <stdio.h>
 #include <string.h>

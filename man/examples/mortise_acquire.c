@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Of mortise_acquire(3): waits for five seconds, and hands the
- * fence to what it guards. */
+/*
+ * Of mortise_acquire(3): waits for five seconds, and hands the
+ * fence to what it guards. It prints:
+ * held, with a fence
+ */
 #include <mortise.h>
 #include <stdio.h>
 

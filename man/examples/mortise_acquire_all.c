@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Of mortise_acquire_all(3): two accounts, without a deadlock
- * whatever their order. */
+/*
+ * Of mortise_acquire_all(3): two accounts, without a deadlock
+ * whatever their order. It prints:
+ * both: accounts/2 and accounts/1
+ */
 #include <mortise.h>
 #include <stdio.h>
 

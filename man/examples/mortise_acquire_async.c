@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Of mortise_acquire_async(3): a callback in the place of a thread
- * that waits. */
+/*
+ * Of mortise_acquire_async(3): a callback in the place of a thread
+ * that waits. It prints:
+ * held, and released: 0
+ */
 #include <mortise.h>
 #include <stdio.h>
 #include <unistd.h>

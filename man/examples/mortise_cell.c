@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Of mortise_cell(3): a counter, and a write that comes too late.
+/*
+ * Of mortise_cell(3): a counter, and a write that comes too late.
+ * It prints:
+ * 1
+ * ECONFLICT
  */
 #include <mortise.h>
 #include <stdio.h>

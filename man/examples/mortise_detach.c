@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Of mortise_detach(3): one client leaves the lock taken, and
- * another takes it over. */
+/*
+ * Of mortise_detach(3): one client leaves the lock taken, and
+ * another takes it over. It prints:
+ * try: EBUSY
+ * adopted and released: OK
+ */
 #include <mortise.h>
 #include <stdio.h>
 

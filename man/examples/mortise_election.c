@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Of mortise_election(3): leads, says where it can be reached, and
- * resigns. */
+/*
+ * Of mortise_election(3): leads, says where it can be reached, and
+ * resigns. It prints:
+ * elected
+ * deposed
+ */
 #include <mortise.h>
 #include <stdio.h>
 

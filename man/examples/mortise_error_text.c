@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Of mortise_error_text(3): one reaction for each kind of error. */
+/*
+ * Of mortise_error_text(3): one reaction for each kind of error. It
+ * prints:
+ * EUNREACHABLE: the store cannot be reached
+ * try again
+ */
 #include <mortise.h>
 #include <stdio.h>
 

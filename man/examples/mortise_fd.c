@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Of mortise_fd(3): a client without a thread, in a loop of
- * poll(2). */
+/*
+ * Of mortise_fd(3): a client without a thread, in a loop of
+ * poll(2). It prints:
+ * granted: OK
+ */
 #include <mortise.h>
 #include <poll.h>
 #include <stdio.h>

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Of mortise_get_capabilities(3): refuses a store without fences.
+/*
+ * Of mortise_get_capabilities(3): refuses a store without fences.
+ * It prints:
+ * fences, and 0 acquisitions
  */
 #include <mortise.h>
 #include <stdio.h>

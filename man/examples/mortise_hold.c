@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Of mortise_hold(3): acts only while the hold is worth enough
- * time. */
+/*
+ * Of mortise_hold(3): acts only while the hold is worth enough
+ * time. It prints:
+ * begins
+ * held after the release: 0
+ */
 #include <mortise.h>
 #include <stdio.h>
 

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Of mortise_init(3): prints what an administrator has to run. */
+/*
+ * Of mortise_init(3): prints what an administrator has to run.
+ */
 #include <mortise.h>
 #include <stdio.h>
 

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Of mortise_list(3): shows one queue, and ends its holder by the
- * fence that was shown. */
+/*
+ * Of mortise_list(3): shows one queue, and ends its holder by the
+ * fence that was shown. It prints:
+ * deploy: mutex holds
+ * broken: OK
+ */
 #include <mortise.h>
 #include <stdio.h>
 

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Of mortise_mutex_new(3): a mutex that nests, and one that does
- * not. */
+/*
+ * Of mortise_mutex_new(3): a mutex that nests, and one that does
+ * not. It prints:
+ * accounts/17: OK
+ * accounts/18: EDEADLOCK
+ */
 #include <mortise.h>
 #include <stdio.h>
 

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Of mortise_on_lost(3): a loss that a thread hears of, here the
- * end of max_hold_ms. */
+/*
+ * Of mortise_on_lost(3): a loss that a thread hears of, here the
+ * end of max_hold_ms. It prints:
+ * tape: lost, stop the work
+ * release: ELOST
+ */
 #include <mortise.h>
 #include <poll.h>
 #include <stdio.h>

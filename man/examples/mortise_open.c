@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Of mortise_open(3): a client that gives up on a store that is
- * away, and says so. */
+/*
+ * Of mortise_open(3): a client that gives up on a store that is
+ * away, and says so. It prints:
+ * open
+ */
 #include <mortise.h>
 #include <stdio.h>
 

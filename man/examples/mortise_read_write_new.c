@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Of mortise_read_write_new(3): a writer that goes on as a reader.
+/*
+ * Of mortise_read_write_new(3): a writer that goes on as a reader.
+ * It prints:
+ * writes alone
+ * reads beside other readers
  */
 #include <mortise.h>
 #include <stdio.h>

@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Of mortise_semaphore_new(3): two at a time, then three. */
+/*
+ * Of mortise_semaphore_new(3): two at a time, then three. It
+ * prints:
+ * third of two: EBUSY
+ * third of 3: OK
+ */
 #include <mortise.h>
 #include <stdio.h>
 
