@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # The front door; CMake does the work. See README.md.
 #
-#   make            build/mortise, build/libmortise.so, build/libmortise.a
+#   make            build/mortise, build/libmortise.so, build/libmortise.a;
+#                   OPTIONS="-DMORTISE_REDIS=OFF ..." (doc/packaging.md) and PREFIX stay until changed
 #   make run        install what building needs, build, run the demonstration
 #   make test       install what testing needs, build, run everything
 #   make test-long  MINUTES=60: what takes too long for make test, within a budget (tools/run-long);
@@ -29,13 +30,12 @@
 #   make plots      draw bench/figures in doc/plots
 #   make pictures   record make run, mortise top and the page of mortise serve for README
 
-PREFIX ?= /usr/local
 DESTDIR ?=
 BUILD ?= build
 RELEASED = 0e491c9# what programs were built with: the last tag, as soon as there is one
 GENERATOR := $(if $(shell command -v ninja),-G Ninja,)
 CONFIGURE = cmake -S . -B $(BUILD) $(if $(wildcard $(BUILD)/CMakeCache.txt),,$(GENERATOR)) \
-	-DCMAKE_INSTALL_PREFIX=$(PREFIX) >/dev/null
+	$(if $(PREFIX),-DCMAKE_INSTALL_PREFIX=$(PREFIX)) $(OPTIONS) >/dev/null
 JOBS := $(shell nproc)
 COMPILE = cmake --build $(BUILD) --parallel $(JOBS)
 
