@@ -14,7 +14,7 @@
 #define PAUSE_FIRST (MRT_MILLISECOND / 2)
 #define PAUSE_MOST (128 * MRT_MILLISECOND)
 
-/* 0 and the full name, if this can be asked now. */
+/* Checks that the store can be queried now. 0 and the full name, or an error. */
 static int prepare(mortise_client *client, const char *name, char full[MRT_FULL_NAME_SIZE])
 {
     if (!client)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Clients: opening by URI, closing, and what can be asked of one.
+ * Clients: opening by URI, closing, and the queries that a client answers.
  *
  * Threads: any, but for mortise_close, which ends the client.
  */

@@ -10,7 +10,7 @@
 #include "base/name.h"
 #include "io/driver.h"
 
-/* A part of a client that ends with it: its first call begins that, its second frees it. */
+/* A part of a client that ends with it: `end` ends its work, `free` its memory. */
 struct mrt_participant {
     void (*end)(struct mrt_participant *participant);  /* the client still works; mutex held */
     void (*free)(struct mrt_participant *participant); /* the client is closed */
@@ -36,7 +36,7 @@ struct mortise_lock {
     mortise_queued_callback queued;
     void *queued_argument;
     struct mrt_call_list waits;
-    _Atomic unsigned uses; /* calls under way that come back to it, beside `waits` */
+    _Atomic unsigned uses; /* calls under way that use the handle again, beside `waits` */
     _Atomic unsigned
         contended_calls_left; /* for so many acquire_all calls: hold it before requesting more */
     TAILQ_ENTRY(mortise_lock) link;
@@ -56,8 +56,8 @@ void mrt_lock_begin(mortise_lock *lock, struct mrt_call *wait, uint64_t owner, b
    calls. The mutex is held. */
 int mrt_lock_wait(mortise_lock *lock, struct mrt_call *wait, mrt_time deadline, mortise_hold *hold);
 
-/* Around a call that comes back to the handle: neither mortise_lock_free nor mortise_close takes
-   it away meanwhile. */
+/* Around a call that uses the handle again: neither mortise_lock_free nor mortise_close frees it
+ * meanwhile. */
 void mrt_lock_pin(mortise_lock *lock);
 void mrt_lock_unpin(mortise_lock *lock);
 
@@ -72,9 +72,9 @@ int mrt_hold_fence(mortise_hold hold, uint64_t *fence);
 /* hold.c: makes it lighter, as mortise_downgrade. */
 int mrt_hold_lighten(mortise_hold hold, uint64_t weight);
 
-/* Options as the caller's header has them, of `size` bytes here: what an older one does not
-   know is 0, and so is all if there are none. `what` is the structure's name. 0 or
-   MORTISE_EINVALID. */
+/* Options as the caller's header has them, of `size` bytes here: fields that an older header lacks
+   are 0, and all are 0 if `given` is NULL. `what` is the structure's name. 0 or MORTISE_EINVALID.
+ */
 int mrt_take_options(const void *given, void *taken, size_t size, const char *what);
 
 /* How long a session lives without a sign of life; 0: the store needs none. */
@@ -91,7 +91,7 @@ int mrt_client_full_name(const mortise_client *client, const char *name,
 int mrt_client_ask(mortise_client *client, const struct mrt_command *wanted, mrt_time deadline,
                    struct mrt_answer *answer);
 
-/* A queue of this client, used as `recipe` has it, to be given back with mrt_queue_put. The
+/* A queue of this client with this recipe; give it back with mrt_queue_put. The
    mutex is held. 0, MORTISE_ENOMEM, or MORTISE_EMISMATCH with its particulars. */
 int mrt_client_queue(mortise_client *client, const char *full, const struct mrt_recipe *recipe,
                      struct mrt_queue **queue);

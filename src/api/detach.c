@@ -54,7 +54,7 @@ static int check(mortise_client *client)
     return error;
 }
 
-/* Whether it keeps locks of this kind so. */
+/* Whether it can detach locks of this kind. */
 static int check_kind(mortise_client *client, const struct mrt_queue *queue)
 {
     if (!client->driver.ops->claims_end || !mrt_queue_recipe(queue)->claim)

@@ -55,7 +55,7 @@ struct mortise_election {
 
 /* ------------------------------------------------------------------ terms */
 
-/* Takes note of how a campaign has ended. The mutex is held. */
+/* Notes the result of a campaign. The mutex is held. */
 static void take_outcome(struct term *term)
 {
     const struct mrt_waiter *waiter = &term->wait.waiter;
@@ -217,7 +217,7 @@ static struct term *begin_campaign(mortise_election *election, enum mrt_call_kin
     waiter->value = election->value;
     waiter->value_size = election->value_size;
     mrt_engine_acquire(driver->engine, election->queue, waiter, mrt_time_now());
-    if (waiter->state == MRT_WAITER_DONE) { /* closed, or no memory: a ticket takes a while */
+    if (waiter->state == MRT_WAITER_DONE) { /* closed, or no memory; a ticket takes longer */
         *error = mrt_driver_outcome(driver, waiter);
         free(term);
         return NULL;
@@ -467,7 +467,7 @@ int mortise_election_new(mortise_client *client, const char *name,
     return error;
 }
 
-/* Whether all has been told, and nobody is in a callback of it. */
+/* Whether all has been reported, and no callback of it runs. */
 static bool is_told(const void *subject)
 {
     const mortise_election *election = subject;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Holds: releasing, and what can be asked of one. Every function begins by
+ * Holds: releasing, and the queries that a hold answers. Every function begins by
  * comparing the generation, so a stale value is found before anything is believed.
  */
 #include "api/client.h"
@@ -63,7 +63,7 @@ static void leave_attending(mortise_hold hold)
     mrt_driver_leave(&client_of(hold)->driver, MRT_TIME_NEVER);
 }
 
-/* Whom the engine is to compare with the hold's owner; 0: nobody. */
+/* The owner that the engine compares with the hold's; 0: it compares none. */
 static uint64_t caller_of(const struct mrt_hold *slot)
 {
     return slot->owner & MRT_OWNER_IS_THREAD ? mrt_thread_owner() : 0;
@@ -311,7 +311,8 @@ int mortise_verify(mortise_hold hold, int64_t timeout_ms)
     return wait.waiter.error;
 }
 
-/* Somebody is to hear of its loss. The store alone tells of a hold that no clock can end. */
+/* Makes sure that a loss is reported in time. The loss of a hold that no clock can end comes from
+ * the store. */
 static int tell_in_time(const struct mrt_hold *slot)
 {
     if (!slot->ticket || mrt_hold_valid_until(slot) == MRT_TIME_NEVER)

@@ -106,7 +106,8 @@ static int lock_new(mortise_client *client, const char *name, const struct mrt_r
     error = mrt_client_queue(client, full, recipe, &lock->queue);
     if (error == MORTISE_OK && options.linger_ms > 0) {
         mrt_queue_linger(lock->queue, mrt_time_from_ms(options.linger_ms));
-        mrt_reader_disable(&client->driver); /* others are waiting for it to be told */
+        mrt_reader_disable(&client->driver); /* other clients wait for a lingering lock, so the loop
+                                                must read their news */
     }
     if (error == MORTISE_OK) {
         mrt_queue_delay(lock->queue, mrt_time_from_ms(options.lock_delay_ms), mrt_time_now());

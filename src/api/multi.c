@@ -69,7 +69,7 @@ static bool is_same_lock(const mortise_lock *a, const mortise_lock *b)
            strcmp(mortise_url(a->client), mortise_url(b->client)) == 0;
 }
 
-/* Whether who has acquired one of two handles of a lock may acquire the other as well. */
+/* Whether the holder of one of two handles of a lock may acquire the other as well. */
 static bool nests(const mortise_lock *a, const mortise_lock *b)
 {
     return a->queue == b->queue && a->owner == b->owner && !a->unowned && !b->unowned &&
@@ -106,8 +106,8 @@ static int put_in_order(mortise_lock *const *locks, size_t count, struct part **
 
 /* ------------------------------------------------------------------- rounds */
 
-/* Where the locks end that are asked for in one go: behind one that was in use, and before one
-   that nests, which can only be had after the hold that it nests in. */
+/* The end of the locks that are requested in one go: behind one that was in use, and before one
+ * that nests, because it needs the hold that it nests in. */
 static size_t round_end(const struct call *call)
 {
     const struct part *parts = call->parts;
@@ -118,7 +118,7 @@ static size_t round_end(const struct call *call)
     return end;
 }
 
-/* Asks for those of one client together, and says where the others begin. */
+/* Requests the locks of one client together; returns where those of the next client begin. */
 static size_t begin_some(const struct call *call, size_t from, size_t end)
 {
     mortise_client *client = call->parts[from].lock->client;
@@ -150,7 +150,7 @@ static void give_back(const struct part *parts, size_t from, size_t end)
             mortise_release(parts[i - 1].hold);
 }
 
-/* Whether it need not be waited for. It may have been told to come for the lock: then it does. */
+/* Whether its acquire has ended. A waiter that was woken competes for the lock first. */
 static bool is_over(struct part *part, mrt_time deadline)
 {
     struct mrt_driver *driver = &part->lock->client->driver;
@@ -204,7 +204,7 @@ static int take_some(struct call *call)
     return call->try_only || call->taken == first ? report_error(failed) : MORTISE_OK;
 }
 
-/* One that has ended by its own max_hold_ms would only do so again. */
+/* A hold that ended by its own max_hold_ms would only end again. */
 static bool is_lost(const struct part *part)
 {
     struct mrt_driver *driver = &part->lock->client->driver;

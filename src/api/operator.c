@@ -23,7 +23,7 @@ static bool asks_apart(const struct mrt_driver *driver)
     return driver->ops->asks_apart && driver->ops->asks_apart(driver->store);
 }
 
-/* The store, to be asked and left again. */
+/* The store, for a call; end_asking ends the call. */
 static struct mrt_store *begin_to_ask(struct mrt_driver *driver)
 {
     if (asks_apart(driver)) {
@@ -76,8 +76,8 @@ struct listing {
     bool no_memory;
 };
 
-/* Copies a row, without the namespace before its name, and takes apart what the owner tells of
-   himself. A server may list what is not in the namespace: that is left out. */
+/* Copies a row, without the namespace before its name, and parses the owner's text. Rows outside
+ * the namespace, which a server may list, are left out. */
 static int take_row(void *argument, const struct mrt_listed *listed)
 {
     const mortise_entry *entry = &listed->entry;

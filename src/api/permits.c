@@ -37,7 +37,7 @@ struct change {
     const char *name; /* of the semaphore */
     uint32_t most;
     char cell_name[MORTISE_NAME_MAX + sizeof SUFFIX];
-    uint64_t version, fence; /* of the cell; of the mutex */
+    uint64_t version, fence; /* the cell's name; the mutex's name */
     struct line lines[LINES_MAX + 1];
     size_t count;
 };
@@ -128,14 +128,14 @@ static int give_back(mortise_hold hold, int error)
     return mrt_error(error, "%s", detail);
 }
 
-/* A handle that takes so many at once. */
+/* A handle that takes so many permits together. */
 static int handle(const struct change *change, uint64_t permits, mortise_lock **lock)
 {
     const mortise_lock_options options = {.size = sizeof options, .permits = (uint32_t)permits};
     return mortise_semaphore_new(change->client, change->name, change->most, &options, lock);
 }
 
-/* Leaves a hold to nobody, in a line of its own; it is at its end in any case. */
+/* Detaches a hold, and adds its line; the hold ends in any case. */
 static int put_away(struct change *change, mortise_hold hold, uint64_t fence, uint64_t permits)
 {
     struct line *line = &change->lines[change->count];
@@ -186,7 +186,8 @@ static int bring_back(struct change *change, uint64_t by, uint64_t *done)
         error = mortise_release(hold);
     }
     error = free_handle(lock, error);
-    return error == MORTISE_ENOTHELD ? MORTISE_OK : error; /* broken since: it is back */
+    return error == MORTISE_ENOTHELD ? MORTISE_OK
+                                     : error; /* broken since: its permits are back in use */
 }
 
 static int raise_by(struct change *change, uint64_t by)
@@ -258,7 +259,7 @@ int mortise_semaphore_set_permits(mortise_lock *semaphore, uint32_t permits, int
     if (error != MORTISE_OK)
         return error;
     MRT_ASSERT(change.client);
-    /* Others who change it are waited for as the store is, at least. */
+    /* The wait for other changes is at least as long as that for the store. */
     mrt_time least = change.client->timeout / MRT_MILLISECOND;
     error = mortise_mutex_new(change.client, change.cell_name, NULL, &mutex);
     if (error != MORTISE_OK)

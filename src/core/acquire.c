@@ -19,7 +19,7 @@
 #include "core/ticket.h"
 #include "core/waiter.h"
 
-/* Acquires again in a hold of the same owner: as much, or less. */
+/* Acquires again in a hold of the same owner, with the same weight or less. */
 static void nest(struct mrt_engine *engine, struct mrt_waiter *waiter, struct mrt_hold *hold)
 {
     MRT_ASSERT(hold->queue == waiter->queue && hold->count > 0);
@@ -113,8 +113,7 @@ int mrt_waiter_set_value(struct mrt_waiter *waiter, const void *value, size_t si
     return waiter->ticket ? mrt_ticket_set_value(waiter->ticket, value, size) : MORTISE_OK;
 }
 
-/* Whether an acquire has come to nothing because the store does not answer: a try waits for
-   nothing else. */
+/* Whether an acquire has failed because the store does not answer: a try waits for nothing else. */
 static bool is_adrift(const struct mrt_waiter *waiter)
 {
     const struct mrt_ticket *ticket = waiter->ticket ? waiter->ticket : waiter->queue->ticket;

@@ -19,7 +19,7 @@ int mrt_waiter_set_value(struct mrt_waiter *waiter, const void *value, size_t si
 
 /* ---------------------------------------------------- of core only */
 
-/* The calls of the same names (calls.h), once the lease was looked at. */
+/* The calls of the same names (calls.h), after the lease has been checked. */
 void mrt_waiter_acquire(struct mrt_waiter *waiter, mrt_time now);
 void mrt_waiter_retry(struct mrt_waiter *waiter, mrt_time now);
 void mrt_waiter_cancel(struct mrt_waiter *waiter, int error, mrt_time now);

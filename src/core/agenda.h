@@ -15,9 +15,10 @@ void mrt_queue_put(struct mrt_queue *queue);
 /* ---------------------------------------------------- of core only */
 
 void mrt_queue_reference(struct mrt_queue *queue);
-/* Of one in `unused`. */
+/* Frees a queue of `unused`. */
 void mrt_queue_free(struct mrt_queue *queue);
-/* Brings the queue to where it should be; called after every change. */
+/* Brings the queue to the state that follows from its tickets and waiters; called after every
+ * change. */
 void mrt_queue_serve(struct mrt_queue *queue, mrt_time now);
 
 #endif

@@ -20,7 +20,7 @@ struct mrt_queue;
 int mrt_engine_queue(struct mrt_engine *engine, const char *name, const struct mrt_recipe *recipe,
                      struct mrt_queue **queue);
 /* Of a queue that is not shared: a ticket that nobody here wants is kept for so long, or until
-   another client queues behind it. Counts for tickets that are queued from then on. */
+   another client queues behind it. Applies to tickets that are queued from then on. */
 void mrt_queue_linger(struct mrt_queue *queue, mrt_time longest);
 /* Its tickets stay in the store for so long, at least, if the session dies while they hold. */
 void mrt_queue_delay(struct mrt_queue *queue, mrt_time delay, mrt_time now);
@@ -37,8 +37,8 @@ void mrt_engine_retry(struct mrt_engine *engine, struct mrt_waiter *waiter, mrt_
 void mrt_engine_cancel(struct mrt_engine *engine, struct mrt_waiter *waiter, int error,
                        mrt_time now);
 /* Begins to acquire by the ticket `adopts`, which was detached: MORTISE_ENOTHELD if there is none,
-   MORTISE_EBUSY if this engine is at it already. Given up, the ticket is left as it was. Else as
-   mrt_engine_acquire; nobody is nested. */
+   MORTISE_EBUSY if this engine is adopting it already. If the waiter gives up, the ticket stays as
+   it was. Else as mrt_engine_acquire; nobody is nested. */
 void mrt_engine_adopt(struct mrt_engine *engine, struct mrt_queue *queue, struct mrt_waiter *waiter,
                       mrt_time now);
 

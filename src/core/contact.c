@@ -81,12 +81,13 @@ void mrt_contact_answered(struct mrt_engine *engine, const struct mrt_event *eve
     engine->away = false;
 }
 
-/* The next acquire of the queue that is to give up by now; *next: when the first of the others. */
+/* The next acquire of the queue whose time to give up has come; *next: the time of the first of the
+ * others. */
 static struct mrt_waiter *find_due(const struct mrt_queue *queue, mrt_time now, mrt_time *next)
 {
     struct mrt_waiter *waiter;
     if (queue->active)
-        return NULL; /* somebody here has it, and gives it to the next without the store */
+        return NULL; /* a holder here passes it to the next waiter without the store */
     TAILQ_FOREACH (waiter, &queue->waiters, link) {
         mrt_time at = due(queue->engine, waiter);
         if (at <= now)
@@ -102,7 +103,7 @@ static mrt_time give_up_due(struct mrt_engine *engine, mrt_time now)
     struct mrt_waiter *waiter;
     if (engine->config.give_up == 0)
         return MRT_TIME_NEVER;
-    mrt_time next = mrt_time_add(now, engine->config.give_up); /* for those to come */
+    mrt_time next = mrt_time_add(now, engine->config.give_up); /* for later commands */
     TAILQ_FOREACH_SAFE (queue, &engine->queues, link, following)
         while ((waiter = find_due(queue, now, &next)))
             mrt_waiter_cancel(waiter, MORTISE_EDISCONNECTED, now);

@@ -14,7 +14,8 @@ struct mrt_event;
 
 /* Whether next_contact has something new to tell. */
 bool mrt_engine_has_contact(const struct mrt_engine *engine);
-/* `away`: the store has been silent for config.notice, and is still. False: that is nothing new. */
+/* `away`: the store has been silent for config.notice, and still is. Returns false if nothing
+ * changed. */
 bool mrt_engine_next_contact(struct mrt_engine *engine, bool *away);
 
 /* ---------------------------------------------------- of core only */

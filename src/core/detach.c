@@ -53,9 +53,9 @@ static int look_here(struct mrt_queue *queue, const struct mrt_waiter *waiter)
     TAILQ_FOREACH (other, &queue->waiters, link) {
         bool same = mrt_id_equal(other->adopts, waiter->adopts);
         if (same || (!mrt_id_none(other->adopts) && !queue->recipe.shared))
-            return MORTISE_EBUSY; /* of two tickets one is not there, and it is not known which */
+            return MORTISE_EBUSY; /* one of two tickets is gone, and it is unknown which */
     }
-    if (known) /* adopted, and perhaps on its way out by now, or about to be */
+    if (known) /* adopted, perhaps being removed by now, or about to be adopted */
         return known->adopts ? MORTISE_EBUSY : MORTISE_ENOTHELD;
     bool held_here =
         !queue->recipe.shared && queue->ticket && queue->ticket->state == MRT_TICKET_GRANTED;

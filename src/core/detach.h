@@ -8,7 +8,7 @@
 #include "core/hold.h"
 #include "core/waiter.h"
 
-/* The calls of the same names (calls.h), once the lease was looked at. */
+/* The calls of the same names (calls.h), after the lease has been checked. */
 int mrt_detach_begin(struct mrt_hold *hold, struct mrt_id detached_id, struct mrt_waiter *waiter,
                      mrt_time now);
 void mrt_adopt_begin(struct mrt_waiter *waiter, mrt_time now);

@@ -68,7 +68,7 @@ static void free_queue_parts(struct mrt_engine *engine, struct mrt_queue *queue)
 {
     struct mrt_hold *hold, *next;
     struct mrt_ticket *ticket, *next_ticket;
-    const struct mrt_waiter *waiter; /* the slot it was to get */
+    const struct mrt_waiter *waiter; /* the slot reserved for its hold */
     TAILQ_FOREACH (waiter, &queue->waiters, link)
         free(waiter->hold);
     TAILQ_FOREACH_SAFE (ticket, &queue->tickets, link, next_ticket)
@@ -123,7 +123,7 @@ static struct mrt_ticket *ticket_of(struct mrt_command *command)
     return (struct mrt_ticket *)((char *)command - offsetof(struct mrt_ticket, command));
 }
 
-/* Queues that nobody refers to go here, where no call on them is under way. */
+/* Frees unreferenced queues here, where no call on them is under way. */
 static void reap(struct mrt_engine *engine)
 {
     while (!TAILQ_EMPTY(&engine->unused))

@@ -45,17 +45,17 @@ struct mrt_engine_config {
     bool strict;           /* local order is strict FIFO */
     mrt_time fair_after;   /* eventually fair: handed over directly after waiting so long */
     mrt_time budget;       /* how long a turn lasts while others wait; 0: no hand-over at all */
-    uint32_t budget_count; /* and how many grants it has */
+    uint32_t budget_count; /* how many grants a turn has at most */
     uint64_t queue_max;    /* how many tickets may wait in a queue; 0: any number */
-    uint64_t tickets_max;  /* how many this client may have at a time; 0: any number */
+    uint64_t tickets_max;  /* how many tickets this client may have at a time; 0: any number */
     void *host;            /* for mrt_engine_host */
-    size_t hold_host_size; /* how much the host keeps beside each hold */
+    size_t hold_host_size; /* bytes that the host keeps beside each hold */
     mrt_time margin_min;   /* a lease ends earlier by this, or by 3 %, whichever is more */
-    mrt_time recheck;      /* look again after so long, where a store says longer; 0: as it says */
-    /* The pause after a failure is doubled from the one to the other; 0: 10 ms, 1 s. */
+    mrt_time recheck; /* recheck after so long, where a store says longer; 0: as the store says */
+    /* The pause after a failure doubles from pause_min to pause_max; 0: 10 ms, 1 s. */
     mrt_time pause_min, pause_max;
     uint32_t attempts_max; /* how often a refused command is repeated; 0: 10 */
-    mrt_time give_up;      /* an acquire waits so long for a store that is silent; 0: for ever */
+    mrt_time give_up;      /* how long an acquire waits for a silent store; 0: for ever */
     mrt_time notice;       /* mrt_engine_next_contact tells of a silence of this length; 0: never */
     /* Others trust this engine's session, for so long after they were last told that it is alive:
        one that is lost earlier is not ended at the store until that is over. 0: nobody does. */

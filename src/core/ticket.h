@@ -97,7 +97,7 @@ void mrt_ticket_send(struct mrt_ticket *ticket, enum mrt_command_type type);
 enum mrt_command_type mrt_ticket_way_out(const struct mrt_ticket *ticket);
 /* The command that the queue's next ticket had to wait for has been sent, or is not needed. */
 void mrt_ticket_is_sent(struct mrt_ticket *ticket);
-/* For when a command is due, or lingering ends. */
+/* Sets the timer for the next command, or for the end of lingering. */
 void mrt_ticket_set_timer(struct mrt_ticket *ticket);
 /* Sends the removal, or the command that failed, after a pause. */
 void mrt_ticket_again_later(struct mrt_ticket *ticket, mrt_time now);

@@ -75,7 +75,7 @@ static void viewed(struct mrt_ticket *ticket, const struct mrt_event *event, mrt
     bool grants = mrt_rule_grants(event->weight_ahead, ticket->weight, queue->recipe.capacity);
     if (ticket->state == MRT_TICKET_GRANTED && !grants) {
         if (event->serial == 0 || event->serial <= ticket->granted_serial) {
-            mrt_ticket_look(ticket); /* as old as that, it says nothing against the grant */
+            mrt_ticket_look(ticket); /* a view that old does not contradict the grant */
         } else {
             mrt_queue_ticket_overtaken(ticket);
             mrt_queue_serve(queue, now);
@@ -87,7 +87,8 @@ static void viewed(struct mrt_ticket *ticket, const struct mrt_event *event, mrt
         mrt_ticket_move(ticket, MRT_TICKET_WAITING);
     }
     mrt_ticket_revoked(ticket, event->revoked);
-    if (ticket->try_only && !grants) { /* not to be, by (i) of the port; it must not stay */
+    if (ticket->try_only &&
+        !grants) { /* clause (i) of the port forbids it; the ticket must not stay */
         mrt_queue_blocked(ticket);
         mrt_ticket_remove(ticket);
         mrt_queue_serve(queue, now);
@@ -96,7 +97,7 @@ static void viewed(struct mrt_ticket *ticket, const struct mrt_event *event, mrt
     if (grants && goes_back(ticket, event)) {
         ticket->fence = event->fence;
         if (event->serial <= queue->floor_serial) {
-            mrt_ticket_look(ticket); /* a late word of one that may have been broken since */
+            mrt_ticket_look(ticket); /* a late view of a ticket that may have been broken since */
             return;
         }
         mrt_queue_refused(ticket, MORTISE_ESTALE, true);
@@ -160,9 +161,10 @@ static bool was_not_done(const struct mrt_ticket *ticket, const struct mrt_event
     return !ticket->outcome_unknown || (ticket->adopts && event->error == MORTISE_ENOTHELD);
 }
 
-/* Whether a failed APPEND is the last one. A store that passes is tried again; what it will not
-   have is told at once, also where an earlier attempt may have been done. A store that is away is
-   waited for as one without a session is: by contact.c and the deadline, and not by a count. */
+/* Whether a failed APPEND is the last one. A passing fault is tried again. A lasting refusal is
+ * reported immediately, even if an earlier attempt may have been executed. An unreachable store is
+ * waited for as a missing session is: until contact.c or the deadline ends the wait, not a count.
+ */
 static bool is_refused(const struct mrt_ticket *ticket, const struct mrt_event *event)
 {
     bool for_good =
@@ -226,7 +228,7 @@ static bool answered_detach(struct mrt_ticket *ticket, const struct mrt_event *e
     return false;
 }
 
-/* An answer to a ticket that is to go, or whose removal has been asked for. */
+/* An answer for a ticket that will be removed, or whose REMOVE has been sent. */
 static void answered_leaving(struct mrt_ticket *ticket, const struct mrt_event *event, mrt_time now)
 {
     MRT_ASSERT(ticket->holds == 0 && !ticket->waiter);
@@ -257,7 +259,7 @@ static void seen(struct mrt_ticket *ticket, const struct mrt_event *event, mrt_t
     struct mrt_queue *queue = ticket->queue;
     viewed(ticket, event, now);
     if (queue->linger > 0)
-        mrt_queue_serve(queue, now); /* it may be wanted elsewhere */
+        mrt_queue_serve(queue, now); /* another client may want it */
 }
 
 /* Whether an unsolicited view is too old: of an earlier ticket of this identity, which was removed
@@ -273,7 +275,7 @@ void mrt_ticket_told(struct mrt_ticket *ticket, const struct mrt_event *event, m
     if (entered && !is_of_another(ticket, event))
         seen(ticket, event, now);
     else
-        mrt_ticket_look(ticket); /* or it has overtaken the answer that it is to follow */
+        mrt_ticket_look(ticket); /* or it has overtaken the answer that precedes it */
 }
 
 void mrt_ticket_answer(struct mrt_ticket *ticket, const struct mrt_event *event, mrt_time now)

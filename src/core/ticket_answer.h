@@ -15,7 +15,7 @@ struct mrt_ticket;
 void mrt_ticket_answer(struct mrt_ticket *ticket, const struct mrt_event *event, mrt_time now);
 /* A view that was not asked for. */
 void mrt_ticket_told(struct mrt_ticket *ticket, const struct mrt_event *event, mrt_time now);
-/* There is a request to give it up, of this number or 0. */
+/* A revoke request of this number; 0: none. */
 void mrt_ticket_revoked(struct mrt_ticket *ticket, uint64_t number);
 
 #endif

@@ -21,14 +21,14 @@ struct mrt_ticket;
 
 enum mrt_waiter_state {
     MRT_WAITER_WAITING,
-    MRT_WAITER_WOKEN, /* told to come and compete: mrt_engine_retry */
+    MRT_WAITER_WOKEN, /* woken to compete for the lock: mrt_engine_retry */
     MRT_WAITER_DONE   /* error, hold */
 };
 
 /* An acquire under way. Zero it, fill the upper part, and keep it in place until DONE. */
 struct mrt_waiter {
-    uint64_t owner;    /* 0: nobody's, never nested */
-    uint64_t weight;   /* how much of the capacity it asks for; 0: 1 */
+    uint64_t owner;    /* 0: no owner, never nested */
+    uint64_t weight;   /* the capacity that it requests; 0: 1 */
     mrt_time deadline; /* MRT_TIME_NEVER: the caller keeps time, by mrt_engine_cancel */
     bool try_only;
     bool expect_free;  /* try_only: it is likely to be granted at once */
@@ -58,7 +58,7 @@ struct mrt_waiter {
     TAILQ_ENTRY(mrt_waiter) settled_link;
     bool settled;
     uint64_t place; /* how many tickets are ahead in the store; 0: not known */
-    bool placing;   /* its place is news that was not delivered yet */
+    bool placing;   /* a change of its place has not been delivered yet */
     TAILQ_ENTRY(mrt_waiter) placed_link;
 };
 
@@ -74,14 +74,14 @@ struct mrt_waiter *mrt_engine_next_placed(struct mrt_engine *engine);
 
 /* ---------------------------------------------------- of core only */
 
-/* Begins one that waits for a lock. */
+/* Begins a waiter for a lock. */
 void mrt_waiter_begin(struct mrt_waiter *waiter, struct mrt_engine *engine, struct mrt_queue *queue,
                       mrt_time now);
 /* Ends a waiter that has been taken out of its list. */
 void mrt_waiter_end(struct mrt_waiter *waiter, int error);
 /* Puts a waiter into the queue, behind or before all others. */
 void mrt_queue_enter(struct mrt_queue *queue, struct mrt_waiter *waiter, bool first);
-/* Takes it out, and its timer off. */
+/* Removes it from the queue, and stops its timer. */
 void mrt_queue_unlink_waiter(struct mrt_waiter *waiter);
 /* The ticket stands for this waiter only. */
 void mrt_queue_attach_waiter(struct mrt_ticket *ticket, struct mrt_waiter *waiter);
@@ -89,7 +89,7 @@ void mrt_queue_attach_waiter(struct mrt_ticket *ticket, struct mrt_waiter *waite
 struct mrt_waiter *mrt_queue_detach_waiter(struct mrt_ticket *ticket);
 /* Notes the waiter's place in the store's queue; it is news if it changes and the waiter cares. */
 void mrt_waiter_place(struct mrt_waiter *waiter, uint64_t place);
-/* Drops the news of its place that was not delivered yet. */
+/* Drops an undelivered change of its place. */
 void mrt_waiter_unplace(struct mrt_waiter *waiter);
 /* Whether a waiter of this ticket wants its place, and the place. */
 bool mrt_queue_wants_place(const struct mrt_ticket *ticket);

@@ -16,7 +16,7 @@
 
 /* How long a caller's thread tries to reach a busy store before the loop takes over. */
 #define CALLER_PATIENCE (2 * MRT_MILLISECOND)
-/* How long closing waits for a store that has nothing of ours that others could wait for. */
+/* How long closing waits for a store that keeps nothing of ours for which others could wait. */
 #define CLOSE_PATIENCE (100 * MRT_MILLISECOND)
 
 static mortise_hold value_of(struct mrt_hold *hold)
@@ -40,7 +40,7 @@ void mrt_driver_unpost(struct mrt_driver *driver, struct mrt_upcall *upcall)
     upcall->posted = false;
 }
 
-/* Tells those whose waiters are DONE or WOKEN. */
+/* Notifies the threads whose waiters are DONE or WOKEN. */
 void mrt_driver_settle(struct mrt_driver *driver)
 {
     struct mrt_waiter *waiter;
@@ -314,7 +314,8 @@ static void close_lost_fd(struct mrt_hold *hold)
         close(host->lost_fd);
 }
 
-/* In a forked child too: the parent's stay open, and in its epoll descriptor. */
+/* Also called in a forked child: the parent's descriptors stay open, and in its epoll descriptor.
+ */
 static void free_engine(struct mrt_driver *driver)
 {
     const int own[] = {driver->kick_fd, driver->epoll_fd, driver->reader.fd, driver->interrupt[0],
@@ -415,7 +416,7 @@ static void drain(struct mrt_driver *driver, mrt_time until)
 
 int mrt_driver_close(struct mrt_driver *driver, mrt_time until)
 {
-    char why[sizeof driver->store_detail]; /* of a failure since we began */
+    char why[sizeof driver->store_detail]; /* particulars of a failure since this call began */
     mrt_driver_enter(driver);
     driver->store_detail[0] = '\0';
     mrt_engine_close(driver->engine, mrt_time_now());

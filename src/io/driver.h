@@ -31,7 +31,7 @@
 /* Owners: threads have this bit, ids of the program's own do not. */
 #define MRT_OWNER_IS_THREAD (UINT64_C(1) << 63)
 
-/* Something of the api's that the loop is to run, once however often it was posted. `run` is
+/* A function of the api that the loop runs, once however often it was posted. `run` is
    called with the mutex held, and lets it go around the user's callbacks. */
 struct mrt_upcall {
     void (*run)(struct mrt_upcall *upcall);
@@ -49,14 +49,14 @@ struct mrt_call {
     enum mrt_call_kind kind;
     struct mrt_upcall *upcall;      /* posted when it settles; NULL: none */
     struct mrt_park park;           /* BLOCKING */
-    mortise_queued_callback queued; /* NULL: it does not care */
+    mortise_queued_callback queued; /* NULL: not called */
     void *queued_argument;
     mortise_acquire_callback callback; /* ASYNC */
     void *argument;
-    mortise_hold hold;                 /* ASYNC: as it was granted */
-    const char *detail;                /* ASYNC: of its error, while the callback runs */
-    struct mrt_call_list *handle;      /* ASYNC: where it is until its callback begins */
-    TAILQ_ENTRY(mrt_call) link;        /* of the completed ones */
+    mortise_hold hold;            /* ASYNC: the hold that was granted */
+    const char *detail;           /* ASYNC: particulars of its error, while the callback runs */
+    struct mrt_call_list *handle; /* ASYNC: the list that has it until its callback begins */
+    TAILQ_ENTRY(mrt_call) link;   /* link of the completed calls */
     TAILQ_ENTRY(mrt_call) handle_link; /* the api's */
     TAILQ_ENTRY(mrt_call) blocked_link;
 };
@@ -83,7 +83,7 @@ struct mrt_listener {
 
 struct mrt_driver {
     pthread_mutex_t mutex;
-    pthread_cond_t idle; /* driving has become false, or a blocking call has left */
+    pthread_cond_t idle; /* signalled when driving becomes false or a blocking call leaves */
     struct mrt_engine *engine;
     const struct mrt_store_ops *ops;
     struct mrt_store *store;
@@ -102,10 +102,10 @@ struct mrt_driver {
     mrt_time store_next;
     int store_fd;
     int kick_fd;
-    int epoll_fd;                 /* of mortise_fd; -1 until asked for */
-    int interrupt[2];             /* a pipe; -1 until asked for */
-    bool interrupted;             /* and something was written into it */
-    struct mrt_call_list blocked; /* what threads wait for; no callbacks */
+    int epoll_fd;                 /* the descriptor of mortise_fd; -1 until that is called */
+    int interrupt[2];             /* the pipe of mortise_interrupt_fd; -1 until that is called */
+    bool interrupted;             /* a byte was written into the pipe */
+    struct mrt_call_list blocked; /* blocking calls under way, without callbacks */
     _Atomic bool notified;
     struct mrt_reader reader;
     struct mrt_teller teller;
@@ -117,7 +117,7 @@ struct mrt_driver {
     pthread_t thread;
     bool has_thread;
     char store_detail[256]; /* particulars of the newest failure */
-    size_t prefix_length;   /* of what the namespace puts before each name */
+    size_t prefix_length;   /* length of the namespace's prefix of each name */
 };
 
 /* Opens the store and starts the loop; `contact` is called as config->notice has it. 0 or an error
@@ -158,7 +158,7 @@ mrt_time mrt_driver_patience(mrt_time deadline);
    with `error`. On return the mutex is held. */
 void mrt_driver_wait(struct mrt_driver *driver, struct mrt_call *wait, mrt_time deadline,
                      int error);
-/* Between enter and leave: has the loop run it. */
+/* Between enter and leave: the loop will run the upcall. */
 void mrt_driver_post(struct mrt_driver *driver, struct mrt_upcall *upcall);
 /* Takes it back. */
 void mrt_driver_unpost(struct mrt_driver *driver, struct mrt_upcall *upcall);
@@ -171,8 +171,8 @@ void mrt_driver_sleep_until(struct mrt_driver *driver, mrt_time until);
 void mrt_driver_borrow_store(struct mrt_driver *driver);
 void mrt_driver_give_back_store(struct mrt_driver *driver);
 
-/* For the other files of io: fetches all effects; only those that are for threads of this client.
-   The mutex is held. */
+/* For the other files of io. The first fetches all effects, the second only those for threads of
+ * this client. The mutex is held. */
 void mrt_driver_flush(struct mrt_driver *driver, mrt_time patience);
 void mrt_driver_settle(struct mrt_driver *driver);
 

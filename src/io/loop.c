@@ -51,7 +51,7 @@ static bool calls_back(const struct mrt_driver *driver)
     return !driver->teller.begun;
 }
 
-/* Ends all that threads wait for. */
+/* Ends all blocking calls. */
 static void interrupt(struct mrt_driver *driver, mrt_time now)
 {
     char bytes[64];
@@ -124,8 +124,8 @@ void mrt_loop_sleep(struct mrt_driver *driver, mrt_time until)
 {
     mrt_time now = mrt_time_now();
     mrt_time next = calls_back(driver) && mrt_tell_waits(driver) ? now : mrt_loop_next(driver);
-    /* A time once set is kept, though its timer may be gone: else every short hold would
-       move it away and the next one would have to wake the loop to move it back. */
+    /* A time once set is kept, even if its timer is gone. Otherwise each short hold would move the
+     * time away, and the next one would wake the loop to move it back. */
     mrt_time kept = driver->armed > now ? driver->armed : MRT_TIME_NEVER;
     driver->armed = mrt_time_min(next, kept);
     driver->kicked = false;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The loop: what waits for the store, for timers and for kicks: loop.c.
+ * The loop, which waits for the store, for timers and for kicks: loop.c.
  */
 #ifndef MRT_IO_LOOP_H
 #define MRT_IO_LOOP_H
@@ -23,13 +23,13 @@ void mrt_loop_turn(struct mrt_driver *driver, mrt_time patience);
 bool mrt_loop_poll(struct mrt_driver *driver, int kick, bool store, mrt_time left);
 /* Sleeps until something is to do, or `until`. The mutex is held, and let go meanwhile. */
 void mrt_loop_sleep(struct mrt_driver *driver, mrt_time until);
-/* Notes what the descriptors have, without sleeping. The mutex is held. */
+/* Reads the state of the descriptors, without sleeping. The mutex is held. */
 void mrt_loop_look(struct mrt_driver *driver);
 /* How long the loop may sleep from now; MRT_TIME_NEVER: until a descriptor is ready. */
 mrt_time mrt_loop_left(const struct mrt_driver *driver);
 mrt_time mrt_loop_next(const struct mrt_driver *driver);
 int mrt_loop_fd(struct mrt_driver *driver);
-/* A thread with all signals blocked; false: there is none. */
+/* Starts a thread with all signals blocked; false: it could not be started. */
 bool mrt_loop_thread(pthread_t *thread, void *(*run)(void *argument), struct mrt_driver *driver);
 /* Between enter and leave: the end of a pipe into which a byte ends all that threads wait for; or a
    negative error. */

@@ -35,7 +35,7 @@ void mrt_reader_recall(struct mrt_driver *driver)
 {
     struct mrt_reader *reader = &driver->reader;
     reader->next_reader_until = 0;
-    reader->no_reader_until = mrt_time_now() + PAUSE; /* there may be a reader, which goes on */
+    reader->no_reader_until = mrt_time_now() + PAUSE; /* if there is a reader, it goes on */
     if (reader->loop_away_until > 0)
         mrt_loop_kick(driver);
 }
@@ -90,7 +90,7 @@ static bool may_read(struct mrt_driver *driver, const struct mrt_call *wait, mrt
     return reader->fd >= 0;
 }
 
-/* As mrt_loop_sleep, but timers are the loop's. */
+/* As mrt_loop_sleep, without timers, which the loop serves. */
 static void sleep_until(struct mrt_driver *driver, mrt_time deadline, mrt_time now)
 {
     struct mrt_reader *reader = &driver->reader;

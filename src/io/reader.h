@@ -14,11 +14,11 @@ struct mrt_driver;
 
 /* Which of the threads that wait reads the store's answers itself: reader.c. */
 struct mrt_reader {
-    struct mrt_call *call;      /* that of the thread which reads; NULL: none does */
+    struct mrt_call *call;      /* the call of the thread that reads; NULL: no thread reads */
     mrt_time since;             /* when it began */
     mrt_time next_reader_until; /* until then the loop leaves the store to the next reader */
     mrt_time loop_away_until;   /* until then the loop does not wake for the store; 0: it does */
-    mrt_time no_reader_until;   /* nobody begins to read until then, and the loop is there */
+    mrt_time no_reader_until;   /* until then no thread begins to read, and the loop reads */
     bool frequent;              /* a reader came within GRACE of the one before */
     int blocked;                /* threads in mrt_driver_wait */
     bool disabled;              /* mrt_reader_disable */
@@ -34,8 +34,7 @@ bool mrt_reader_wait(struct mrt_driver *driver, struct mrt_call *wait, mrt_time 
 /* The mutex is held in all of these. No thread reads for a while,
    and the loop is back at once. */
 void mrt_reader_recall(struct mrt_driver *driver);
-/* From now on the loop reads all that the store tells: somebody may wait for it who does not
-   block here. */
+/* From now on the loop reads all events of the store, because callbacks may wait for them. */
 void mrt_reader_disable(struct mrt_driver *driver);
 /* Until when the loop leaves the store's descriptor to others; 0: it does not. */
 mrt_time mrt_reader_until(const struct mrt_driver *driver, mrt_time now);

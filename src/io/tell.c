@@ -68,7 +68,7 @@ static void call_asked(struct mrt_driver *driver, struct mrt_hold *hold)
     pthread_mutex_lock(&driver->mutex);
 }
 
-/* The waiter may be gone once the mutex is let go. */
+/* The waiter may be freed once the mutex is unlocked. */
 static void call_placed(struct mrt_driver *driver, const struct mrt_waiter *waiter)
 {
     const struct mrt_call *wait = (const struct mrt_call *)waiter;
