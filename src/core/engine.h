@@ -68,34 +68,34 @@ int mrt_engine_new(const struct mrt_engine_config *config, struct mrt_engine **e
 void mrt_engine_free(struct mrt_engine *engine);
 
 void *mrt_engine_host(const struct mrt_engine *engine);
-/* How much of a lease is left at least while the store answers at once: session.c. */
+/* The least that is left of a lease while the store answers immediately: session.c. */
 mrt_time mrt_lease_left(mrt_time lease, mrt_time proof_lag);
 
 /* Takes an event of the store. */
 void mrt_engine_event(struct mrt_engine *engine, const struct mrt_event *event, mrt_time now);
-/* Time passes: due timers act. */
+/* Advances time: due timers act. */
 void mrt_engine_tick(struct mrt_engine *engine, mrt_time now);
 
 /* Ends all waiters with MORTISE_ECLOSED and all holds, gives the tickets back and
    stops the session. mrt_engine_closed tells when the store has confirmed. */
 void mrt_engine_close(struct mrt_engine *engine, mrt_time now);
 bool mrt_engine_closed(const struct mrt_engine *engine);
-/* Of a closed engine: whether others may wait for what it has still to release. If not, the store
-   has at most a session without tickets, which its lease ends. */
+/* Of a closed engine: whether other clients may wait for tickets that it has still to remove. If
+   not, the store has at most a session without tickets, which its lease ends. */
 bool mrt_engine_owes(const struct mrt_engine *engine);
 
-/* Effects; NULL: none is left. `now` dates a proof of life, so fetch a command
-   only when it is about to be submitted. */
+/* Fetch an effect; NULL: none is left. `now` dates a proof of life, so fetch a command only when it
+ * is about to be submitted. */
 struct mrt_command *mrt_engine_next_command(struct mrt_engine *engine, mrt_time now);
-/* Whether next_command has something to do. */
+/* Whether next_command would return a command. */
 bool mrt_engine_has_command(const struct mrt_engine *engine);
-/* A command that the store did not accept: it is the next one again, or is dropped if no waiter
-   needs it any longer. */
+/* A command that the store did not accept: next_command returns it again, or drops it if no waiter
+ * needs it any longer. */
 void mrt_engine_unsubmit(struct mrt_engine *engine, struct mrt_command *command, mrt_time now);
 /* Whether there is no session, or its store has been silent for so long that the session is in
    doubt. */
 bool mrt_engine_is_unreachable(const struct mrt_engine *engine);
-/* Whether next_told, next_asked or next_placed has something. */
+/* Whether next_told, next_asked or next_placed would return something. */
 bool mrt_engine_has_told(const struct mrt_engine *engine);
 mrt_time mrt_engine_next_time(const struct mrt_engine *engine);
 

@@ -59,7 +59,7 @@ struct mrt_engine {
     struct mrt_hold_list told, asked;
     struct mrt_request_list requests, observed;
     bool closing;
-    mrt_time silent_since; /* contact.c; 0: nothing is unanswered */
+    mrt_time silent_since; /* contact.c; 0: all commands are answered */
     bool away, away_told;
     struct mrt_timer contact;
     struct mrt_engine_counters counters;

@@ -66,7 +66,7 @@ static bool turn_lasts(struct mrt_queue *queue, mrt_time now)
     return true;
 }
 
-/* Whether the lock is here, free, and may be taken now. */
+/* Whether this client has the ticket, the lock is free, and may be acquired now. */
 static bool may_take(struct mrt_queue *queue, mrt_time now)
 {
     MRT_ASSERT(!queue->ticket || !queue->recipe.shared);
@@ -86,7 +86,8 @@ static void grant(struct mrt_queue *queue, struct mrt_waiter *waiter, mrt_time n
     mrt_queue_detach_waiter(queue->ticket);
     mrt_hold_begin(waiter, queue->ticket, now);
     MRT_ASSERT(queue->active == waiter->hold);
-    /* A try, which can only be the first, waits for the store and for nobody here. */
+    /* A try, which can only be the first waiter, waits for the store and for no holder in this
+     * client. */
     struct mrt_waiter *next = TAILQ_FIRST(&queue->waiters);
     if (next && next->try_only)
         mrt_queue_fail(next, MORTISE_EBUSY);
@@ -100,7 +101,7 @@ static bool must_be_handed(const struct mrt_engine *engine, const struct mrt_wai
     return now - head->since >= engine->config.fair_after;
 }
 
-/* The lock is free and here, and someone waits: hand it over, or wake the head. */
+/* This client has the free lock, and a waiter: hand the lock over, or wake the head. */
 static void pass_on(struct mrt_queue *queue, struct mrt_waiter *head, mrt_time now)
 {
     MRT_ASSERT(head == TAILQ_FIRST(&queue->waiters) && !queue->active);
@@ -123,7 +124,7 @@ static void ask_for_ticket(struct mrt_queue *queue)
         return;
     }
     if (queue->removals_pending > 0)
-        return; /* it would queue up behind our own last ticket */
+        return; /* the new ticket would queue behind our own last one */
     struct mrt_waiter *head;
     while ((head = TAILQ_FIRST(&queue->waiters))) {
         queue->ticket = mrt_ticket_append(queue, head);
@@ -135,7 +136,7 @@ static void ask_for_ticket(struct mrt_queue *queue)
     }
 }
 
-/* Nobody here has or wants the ticket: whether it is kept all the same. */
+/* Whether a ticket without holder and waiter is kept all the same. */
 static bool lingers(struct mrt_queue *queue, mrt_time now)
 {
     MRT_ASSERT(queue->ticket->holds == 0);
@@ -191,7 +192,7 @@ const struct mrt_policy mrt_exclusive_policy = {serve, granted, released};
 static bool may_barge(const struct mrt_queue *queue, mrt_time now)
 {
     const struct mrt_waiter *head = TAILQ_FIRST(&queue->waiters);
-    MRT_ASSERT(head || queue->ticket->lingers > 0); /* or someone was woken for it */
+    MRT_ASSERT(head || queue->ticket->lingers > 0); /* or a waiter was woken for it */
     return !head || !must_be_handed(queue->engine, head, now);
 }
 
@@ -210,7 +211,7 @@ bool mrt_exclusive_retake(struct mrt_waiter *waiter, mrt_time now)
         return false;
     MRT_ASSERT(waiter == TAILQ_FIRST(&waiter->queue->waiters));
     mrt_queue_unlink_waiter(waiter);
-    mrt_waiter_unplace(waiter); /* its memory is its caller's from now on */
+    mrt_waiter_unplace(waiter); /* the caller may reuse its memory from now on */
     grant(waiter->queue, waiter, now);
     return true;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The policy of a lock that one holds at a time: exclusive.c.
+ * The policy of a lock with one holder at a time: exclusive.c.
  */
 #ifndef MRT_CORE_EXCLUSIVE_H
 #define MRT_CORE_EXCLUSIVE_H
@@ -10,9 +10,10 @@
 
 extern const struct mrt_policy mrt_exclusive_policy;
 
-/* Grants the lock to a newcomer, if it is here and free, and the order allows it. */
+/* Grants the lock to a newcomer, if this client has it, it is free, and the order allows it. */
 bool mrt_exclusive_take(struct mrt_waiter *waiter, mrt_time now);
-/* Grants it to a waiter that was woken for it, if it is free still, and takes it out. */
+/* Grants the lock to a waiter that was woken for it, if it is still free, and removes the waiter
+ * from the queue. */
 bool mrt_exclusive_retake(struct mrt_waiter *waiter, mrt_time now);
 
 #endif

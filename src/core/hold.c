@@ -57,7 +57,7 @@ static void give_up_ticket(struct mrt_hold *hold)
         hold->queue->active = NULL;
 }
 
-/* Nobody is told any more that it is wanted. */
+/* Drops an undelivered revoke request. */
 static void hush(struct mrt_hold *hold)
 {
     if (hold->revoke_queued)
@@ -105,7 +105,7 @@ static void begin_hold(struct mrt_hold *hold, struct mrt_ticket *ticket, uint64_
     mrt_queue_reference(queue);
 }
 
-/* No later ticket may have a smaller one (ticket_answer.c). */
+/* No later ticket may have a smaller fence (ticket_answer.c). */
 static void note_fence(const struct mrt_ticket *ticket, uint64_t fence)
 {
     struct mrt_queue *queue = ticket->queue;
@@ -173,7 +173,7 @@ struct mrt_hold *mrt_engine_next_told(struct mrt_engine *engine)
     return hold;
 }
 
-/* Puts it into the list of those to be told, if it cares and is not there. */
+/* Puts it into the list of holds to report, if it wants reports and is not there. */
 static void queue_revoke(struct mrt_hold *hold)
 {
     if (!hold->wants_revokes || !hold->revoke_requested || hold->revoke_queued)

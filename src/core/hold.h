@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Holds: hold.c. A slot may always be looked at until mrt_engine_free; its generation tells whether
- * it is still the hold that was meant.
+ * it is still the same hold.
  */
 #ifndef MRT_CORE_HOLD_H
 #define MRT_CORE_HOLD_H
@@ -29,12 +29,12 @@ struct mrt_hold {
     uint64_t weight;
     uint64_t fence;
     uint32_t count;
-    mrt_time ends;      /* by itself; MRT_TIME_NEVER: it does not */
+    mrt_time ends;      /* when it ends by itself; MRT_TIME_NEVER: it does not */
     mortise_state told; /* newest state put into the told list */
     bool telling;
-    bool wants_revokes;         /* it wants to hear of requests to give it up */
-    bool revoke_requested;      /* there is one that it has not heard of */
-    bool revoke_queued;         /* and is in the list of those to be told */
+    bool wants_revokes;         /* it wants revoke requests */
+    bool revoke_requested;      /* a revoke request was not delivered yet */
+    bool revoke_queued;         /* it is in the list of holds with a revoke request */
     TAILQ_ENTRY(mrt_hold) link; /* of the queue, or of the free slots */
     TAILQ_ENTRY(mrt_hold) told_link, asked_link;
     struct mrt_timer timer; /* of its end */
@@ -56,8 +56,7 @@ mrt_time mrt_hold_valid_until(const struct mrt_hold *hold);
 struct mrt_id mrt_hold_ticket(const struct mrt_hold *hold, uint64_t *number);
 /* From now on the store reports immediately what others do to the hold's ticket. */
 void mrt_engine_attend(struct mrt_hold *hold);
-/* The same; and requests to give it up are reported from now on, one that came before included, or
-   no longer. */
+/* The same. And revoke requests are reported from now on, an earlier one included; or no longer. */
 void mrt_engine_listen(struct mrt_hold *hold, bool wants_revokes);
 /* Calls `visit` with each slot that has been used, now in use or not. */
 void mrt_engine_each_hold(struct mrt_engine *engine, void (*visit)(struct mrt_hold *hold));
@@ -69,17 +68,17 @@ struct mrt_hold *mrt_engine_next_asked(struct mrt_engine *engine);
 
 struct mrt_hold *mrt_hold_take(struct mrt_engine *engine);
 void mrt_hold_put(struct mrt_hold *hold);
-/* By the ticket that its waiter was given. */
+/* Begins a hold by the ticket that its waiter was given. */
 void mrt_hold_begin(const struct mrt_waiter *waiter, struct mrt_ticket *ticket, mrt_time now);
-/* It lasts at most so long from now; 0: as it was. */
+/* Limits it to so long from now; 0: no change. */
 void mrt_hold_limit(struct mrt_hold *hold, mrt_time longest, mrt_time now);
-/* A second hold, of less weight, in the ticket that the first has. */
+/* Begins a second hold, of less weight, on the ticket of the first. */
 void mrt_hold_join(struct mrt_hold *hold, const struct mrt_hold *first, uint64_t weight);
 void mrt_hold_lose(struct mrt_hold *hold);
 void mrt_hold_tell(struct mrt_hold *hold, mortise_state state);
-/* Somebody wants it back. */
+/* An operator requests it. */
 void mrt_hold_ask(struct mrt_hold *hold);
-/* An owner's hold; the one of this weight if there are two. */
+/* The hold of an owner; if there are two, the one of this weight. */
 struct mrt_hold *mrt_hold_of(struct mrt_queue *queue, uint64_t owner, uint64_t weight);
 /* Loses it if its time is over. */
 void mrt_hold_check(struct mrt_hold *hold, mrt_time now);

@@ -19,7 +19,7 @@ void mrt_engine_send(struct mrt_engine *engine, struct mrt_command *command,
 bool mrt_engine_unsend(struct mrt_engine *engine, struct mrt_command *command);
 /* Pause before the next attempt: config.pause_min doubled up to pause_max, spread by a half. */
 mrt_time mrt_engine_pause(struct mrt_engine *engine, uint32_t attempts);
-/* After how long to look again, where the store says so; 0: not. */
+/* The recheck that the store asks for; 0: none. */
 mrt_time mrt_engine_recheck(const struct mrt_engine *engine, mrt_time told);
 
 #endif

@@ -45,7 +45,7 @@ void mrt_queue_refused(struct mrt_ticket *ticket, int error, bool outcome_unknow
     struct mrt_waiter *own = mrt_queue_detach_waiter(ticket);
     bool was_try = ticket->try_only;
     struct mrt_waiter *head = TAILQ_FIRST(&queue->waiters);
-    MRT_ASSERT(head); /* a ticket nobody waits for is removed at once */
+    MRT_ASSERT(head); /* a ticket without a waiter is removed immediately */
     if (outcome_unknown)
         mrt_ticket_remove(ticket);
     else

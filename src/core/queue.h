@@ -30,10 +30,11 @@ struct mrt_queue {
     struct mrt_ticket_list tickets; /* NEW, WAITING or GRANTED */
     struct mrt_hold *active;        /* not shared: the hold of the ticket */
     struct mrt_ticket *ticket;      /* not shared: the only one */
-    uint32_t removals_pending;      /* tickets that are to go and whose REMOVE has not been sent */
-    mrt_time linger;             /* a ticket that nobody here wants is kept so long; 0: it is not */
-    mrt_time delay;              /* of its tickets */
-    uint64_t floor, floor_alone; /* largest fences of holds: of any; of one with all there is */
+    uint32_t removals_pending; /* tickets that will be removed and whose REMOVE has not been sent */
+    mrt_time linger;           /* how long a ticket without waiters is kept; 0: it is removed */
+    mrt_time delay;            /* of its tickets */
+    uint64_t floor, floor_alone; /* largest fences of holds: of any hold, and of a hold with the
+                                    whole capacity */
     uint64_t floor_serial;       /* a command up to this one may have been answered before them */
     mrt_time turn_began;
     uint64_t turn_count;
@@ -46,7 +47,7 @@ TAILQ_HEAD(mrt_queue_list, mrt_queue);
 
 /* The store has removed the ticket: its holders have lost the lock. */
 void mrt_queue_ticket_gone(struct mrt_ticket *ticket);
-/* The store has it, but others are ahead although it was granted: it is lost, and removed. */
+/* The store shows tickets ahead of a granted one: the ticket is lost, and removed. */
 void mrt_queue_ticket_overtaken(struct mrt_ticket *ticket);
 /* A try has failed; the ticket is still there. */
 void mrt_queue_blocked(struct mrt_ticket *ticket);

@@ -10,7 +10,7 @@
 struct mrt_recipe {
     const char *kind;  /* stored with the tickets; kinds do not mix on one name */
     uint64_t capacity; /* of the queue */
-    bool reentrant;    /* the owner of a hold may acquire again, as much or less */
+    bool reentrant;    /* the owner of a hold may acquire again, with the same weight or less */
     bool shared;       /* several may hold: each acquire has a ticket of its own */
     bool claim;        /* no order is promised among clients: a store need not keep one */
 };

@@ -63,7 +63,7 @@ static void discard(struct mrt_request *request)
     free(request);
 }
 
-/* Nobody wants it any more. */
+/* Its waiter or observer has ended. */
 static void give_up(struct mrt_request *request)
 {
     MRT_ASSERT(!request->ended);
@@ -109,7 +109,8 @@ void mrt_requests_recall(struct mrt_engine *engine)
             request->state =
                 MRT_REQUEST_WANTED; /* an observer of that session gets no CHANGED any more */
         else
-            request->again = request->state == MRT_REQUEST_SENT; /* nor after an answer to come */
+            request->again =
+                request->state == MRT_REQUEST_SENT; /* nor after the answer that is still to come */
 }
 
 static void want(struct mrt_request *request)

@@ -26,8 +26,8 @@ struct mrt_answer {
 };
 
 enum mrt_request_state {
-    MRT_REQUEST_IDLE,   /* an observer that knows; its timer is the recheck */
-    MRT_REQUEST_WANTED, /* to be sent when there is a session */
+    MRT_REQUEST_IDLE,   /* an observer with an answer; its timer is the recheck */
+    MRT_REQUEST_WANTED, /* sent when there is a session */
     MRT_REQUEST_SENT,
     MRT_REQUEST_PAUSED /* before it is sent again */
 };
@@ -37,14 +37,14 @@ struct mrt_request {
     struct mrt_engine *engine;
     struct mrt_command command;
     struct mrt_timer timer;
-    struct mrt_waiter *waiter; /* NULL: an observer, or given up */
+    struct mrt_waiter *waiter; /* NULL: an observer's, or given up */
     struct mrt_answer *result; /* the waiter's */
     struct mrt_answer answer;  /* of an observer: the newest */
     bool observer;
     bool ended;           /* to be freed when its command is answered */
     bool outcome_unknown; /* a write of unknown outcome: it may have been done */
     bool again;           /* observer: CHANGED has come while it was SENT */
-    bool known;           /* observer: `answer` is one */
+    bool known;           /* of an observer: `answer` is valid */
     bool telling;
     uint32_t attempts;
     void *host;
@@ -54,7 +54,7 @@ struct mrt_request {
 
 TAILQ_HEAD(mrt_request_list, mrt_request);
 
-/* Follows who is first in a queue, for as long as it is not ended. NULL: no memory. */
+/* Follows the first ticket of a queue until it is ended. NULL: no memory. */
 struct mrt_request *mrt_engine_observe(struct mrt_engine *engine, const char *queue, void *host);
 void mrt_observer_end(struct mrt_request *observer);
 void *mrt_observer_host(const struct mrt_request *observer);
@@ -65,14 +65,14 @@ struct mrt_request *mrt_engine_next_observed(struct mrt_engine *engine);
 
 /* ---------------------------------------------------- of core only */
 
-/* mrt_engine_request, once the lease was looked at. */
+/* mrt_engine_request, after the lease has been checked. */
 void mrt_request_begin(struct mrt_engine *engine, const struct mrt_command *wanted,
                        struct mrt_answer *answer, struct mrt_waiter *waiter);
 /* Sends the requests that wait for a session. */
 void mrt_requests_serve(struct mrt_engine *engine);
 /* The session is lost: unsent requests and observers wait for the next one. */
 void mrt_requests_recall(struct mrt_engine *engine);
-/* Ends them with this error, but for observers, which try again. */
+/* Ends them with this error, except observers, which try again. */
 void mrt_requests_fail(struct mrt_engine *engine, int error, mrt_time now);
 /* No server can be reached: ends each look at a leader. */
 void mrt_requests_refused(struct mrt_engine *engine);

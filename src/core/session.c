@@ -56,8 +56,7 @@ static mrt_time margin_of(mrt_time lease, mrt_time margin_min)
     return margin < margin_min ? margin_min : margin;
 }
 
-/* The newest proof is as old as the lag asks for, and has aged by an interval when the next one
-   comes. */
+/* The newest proof is as old as the lag, and an interval older when the next one comes. */
 mrt_time mrt_lease_left(mrt_time lease, mrt_time proof_lag)
 {
     mrt_time age = proof_lag == 0 ? 0 : proof_lag + lease / 32;
@@ -65,7 +64,7 @@ mrt_time mrt_lease_left(mrt_time lease, mrt_time proof_lag)
     return left > 0 ? left : 0;
 }
 
-/* For how long no sign of life may be acknowledged before SUSPENDED is told. */
+/* How long signs of life may stay without acknowledgement before SUSPENDED is reported. */
 static mrt_time silence(const struct mrt_session *session)
 {
     return mrt_time_min(session->lease / 2, (session->lease - session->proof_lag) / 3 * 2);

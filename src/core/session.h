@@ -25,7 +25,7 @@ enum mrt_session_state {
 struct mrt_sign {
     mrt_time sent, answered;
 };
-#define MRT_SIGNS 8 /* as many are remembered; three are needed */
+#define MRT_SIGNS 8 /* so many signs are remembered; three are needed */
 
 struct mrt_session {
     enum mrt_session_state state;
@@ -40,7 +40,7 @@ struct mrt_session {
     struct mrt_sign signs[MRT_SIGNS]; /* with a proof_lag */
     uint32_t sign_count;
     bool suspended;
-    bool unreachable;           /* the newest sign of life came to nothing */
+    bool unreachable;           /* the newest sign of life failed */
     bool owes;                  /* it was live when the engine was closed */
     uint32_t attempts;          /* failures in a row, for the pause before the next */
     struct mrt_command command; /* START, STOP */
@@ -61,7 +61,7 @@ void mrt_session_suspend(struct mrt_engine *engine, bool suspended);
 mrt_time mrt_session_interval(const struct mrt_session *session);
 /* Sets the timer of a session that is LIVE and has a lease; no effect else. */
 void mrt_session_arm(struct mrt_engine *engine);
-/* Sets it for the next attempt to open or end the session. */
+/* Sets the timer for the next attempt to open or end the session. */
 void mrt_session_again_later(struct mrt_engine *engine, mrt_time now);
 
 #endif

@@ -26,7 +26,7 @@ static void serve_all(struct mrt_engine *engine, mrt_time now)
     mrt_requests_serve(engine);
 }
 
-/* Ends the session; the store is told at `at`, if that is not over. */
+/* Ends the session; the STOP is sent at `at`, or now if that is past. */
 static void stop(struct mrt_engine *engine, mrt_time at, mrt_time now)
 {
     MRT_ASSERT(engine->session.state == MRT_SESSION_LIVE ||
@@ -127,7 +127,7 @@ static void start_answered(struct mrt_engine *engine, const struct mrt_event *ev
     } else if (for_good(event) || engine->closing) {
         struct mrt_queue *queue, *next;
         TAILQ_FOREACH_SAFE (queue, &engine->queues, link, next)
-            mrt_queue_fail_all(queue, event->error); /* none waits if it is closing */
+            mrt_queue_fail_all(queue, event->error); /* a closing engine has no waiters */
         mrt_requests_fail(engine, event->error, now);
         if (event->type == MRT_FAILED && session->attempts == 0)
             session->state = MRT_SESSION_NONE;
@@ -143,7 +143,7 @@ static void stop_answered(struct mrt_engine *engine, const struct mrt_event *eve
     MRT_ASSERT(engine->session.state == MRT_SESSION_STOPPING);
     struct mrt_session *session = &engine->session;
     if (event->type == MRT_STOPPED || !engine->closing) {
-        /* A lost session is dead by its lease, whatever became of the STOP. */
+        /* A lost session is dead by its lease, also if the STOP failed. */
         session->state = MRT_SESSION_NONE;
         serve_all(engine, now);
     } else {

@@ -25,7 +25,7 @@
 static void grant(struct mrt_waiter *waiter, mrt_time now)
 {
     struct mrt_ticket *ticket = waiter->ticket;
-    /* A ticket is taken in the step that grants it, and each step begins with the lease. */
+    /* A ticket gets its hold in the step that grants it, and each step checks the lease first. */
     MRT_ASSERT(now < waiter->queue->engine->session.valid_until);
     mrt_queue_detach_waiter(ticket);
     mrt_queue_unlink_waiter(waiter);
@@ -43,7 +43,7 @@ static void ask_for_ticket(struct mrt_waiter *waiter)
         return;
     }
     mrt_queue_attach_waiter(ticket, waiter);
-    ticket->command.wants_place = waiter->wants_place; /* it is in the outbox yet */
+    ticket->command.wants_place = waiter->wants_place; /* the command is still in the outbox */
 }
 
 static void serve(struct mrt_queue *queue, mrt_time now)
@@ -55,7 +55,7 @@ static void serve(struct mrt_queue *queue, mrt_time now)
         if (!waiter->ticket && engine->session.state != MRT_SESSION_LIVE)
             mrt_session_need(engine);
         else if (!waiter->ticket &&
-                 queue->removals_pending == 0) /* else it might wait for our own last */
+                 queue->removals_pending == 0) /* else it might wait for our own last ticket */
             ask_for_ticket(waiter);
         else if (waiter->ticket && waiter->ticket->state == MRT_TICKET_GRANTED)
             grant(waiter, now);

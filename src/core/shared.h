@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The policy of what several may hold at once: shared.c.
+ * The policy of locks with several holders: shared.c.
  */
 #ifndef MRT_CORE_SHARED_H
 #define MRT_CORE_SHARED_H

@@ -79,7 +79,7 @@ void mrt_ticket_send(struct mrt_ticket *ticket, enum mrt_command_type type)
     mrt_engine_send(engine, &ticket->command, type);
 }
 
-/* `id`: none for a new one. */
+/* `id`: of an existing ticket; none: draw a new one. */
 static struct mrt_ticket *take(struct mrt_engine *engine, struct mrt_id id)
 {
     struct mrt_ticket *ticket = TAILQ_FIRST(&engine->free_tickets);
@@ -103,7 +103,7 @@ static struct mrt_ticket *take(struct mrt_engine *engine, struct mrt_id id)
     return ticket;
 }
 
-/* A copy that is not NULL, though it may be empty; NULL: no memory. */
+/* Copies a value, also an empty one; NULL: no memory. */
 static void *copy_of(const void *value, size_t size)
 {
     void *copy = malloc(size + 1);
@@ -132,7 +132,7 @@ bool mrt_ticket_in_queue(const struct mrt_ticket *ticket)
            ticket->state == MRT_TICKET_GRANTED;
 }
 
-/* Out of the list it is in: that of its queue, or of the loose ones. */
+/* Removes it from its list: that of its queue, or of the loose tickets. */
 static void unlist(struct mrt_ticket *ticket)
 {
     MRT_ASSERT(ticket->state != MRT_TICKET_FREE);
@@ -161,7 +161,7 @@ void mrt_ticket_put(struct mrt_ticket *ticket)
     mrt_queue_put(queue);
 }
 
-/* Takes a ticket out of its queue; it lives on for its command's sake, as `state`. */
+/* Removes a ticket from its queue; it lives on as `state`, because its command is under way. */
 static void loosen(struct mrt_ticket *ticket, enum mrt_ticket_state state)
 {
     MRT_ASSERT(ticket->holds == 0 && !ticket->waiter);
@@ -271,7 +271,7 @@ void mrt_ticket_remove(struct mrt_ticket *ticket)
 {
     MRT_ASSERT(ticket->holds == 0);
     if (ticket->adopts)
-        ticket->detached_id = ticket->id; /* no hold had it yet: it becomes as it was */
+        ticket->detached_id = ticket->id; /* no hold had it yet: it becomes detached again */
     struct mrt_engine *engine = ticket->queue->engine;
     ticket->lingers = 0; /* its timer is that of the removal now */
     mrt_ticket_end_verifiers(ticket, MORTISE_ENOTHELD);
@@ -353,7 +353,7 @@ void mrt_ticket_timer(struct mrt_ticket *ticket, mrt_time now)
     if (mrt_ticket_under_way(ticket))
         return;
     if (now < ticket->due) {
-        mrt_ticket_set_timer(ticket); /* it was set for lingering, which has ended otherwise */
+        mrt_ticket_set_timer(ticket); /* the timer was set for lingering, which has ended */
         return;
     }
     switch (ticket->state) {

@@ -32,17 +32,17 @@ struct mrt_ticket {
     struct mrt_id id;
     struct mrt_queue *queue;
     uint64_t weight;
-    uint32_t holds;            /* GRANTED: how many have it */
-    struct mrt_waiter *waiter; /* for whom alone it waits: of a shared recipe, or if it adopts */
+    uint32_t holds; /* GRANTED: how many holds it has */
+    struct mrt_waiter
+        *waiter; /* the only waiter that it waits for: of a shared recipe, or if it adopts */
     uint64_t fence, fence_span;
-    uint64_t granted_serial; /* the newest command when it was granted */
-    uint64_t used;           /* fences handed out */
-    mrt_time delay;          /* how long it stays in the store if the session dies */
-    bool fresh;              /* GRANTED: nobody has had it yet */
-    bool adopts;             /* it was detached, and has not become a hold yet */
-    uint64_t last_fence;     /* adopts: of its last hold */
-    struct mrt_id
-        detached_id; /* LEAVING: the identity it gets when detached; none: it is removed */
+    uint64_t granted_serial;   /* serial of the newest command when it was granted */
+    uint64_t used;             /* fences handed out */
+    mrt_time delay;            /* how long it stays in the store if the session dies */
+    bool fresh;                /* GRANTED: it has had no hold yet */
+    bool adopts;               /* it was detached, and has not become a hold yet */
+    uint64_t last_fence;       /* adopts: fence of its last hold */
+    struct mrt_id detached_id; /* LEAVING: its identity once detached; none: it is removed */
     bool try_only;
     bool waited; /* others were ahead */
     bool others_behind;
@@ -58,11 +58,11 @@ struct mrt_ticket {
     uint64_t revoked;     /* the number of the newest known request to give it up; 0: none */
     uint32_t attempts;
     mrt_time recheck;
-    mrt_time lingers;       /* GRANTED, nobody has it: kept until then; 0: it is not */
+    mrt_time lingers;       /* GRANTED without a hold: kept until then; 0: it is not */
     mrt_time due;           /* a look, or a command that is repeated */
     struct mrt_timer timer; /* the earlier of the two */
     struct mrt_command command;
-    void *value, *sent; /* its value, and the one that `command` has, mostly the same */
+    void *value, *sent; /* its value, and that of `command`, mostly the same */
     size_t value_size;
     struct mrt_waiter_list verifiers;
     TAILQ_ENTRY(mrt_ticket) link; /* of its queue, the free tickets, or the loose ones */
@@ -79,7 +79,7 @@ void mrt_ticket_look(struct mrt_ticket *ticket);
 /* Lowers the weight of a granted ticket; no effect if it is not lower. */
 void mrt_ticket_lighten(struct mrt_ticket *ticket, uint64_t weight);
 void mrt_ticket_remove(struct mrt_ticket *ticket);
-/* Its session is gone, and it with it. */
+/* Ends it with its session. */
 void mrt_ticket_drop(struct mrt_ticket *ticket);
 /* From now on the store reports immediately what others do to it. */
 void mrt_ticket_attend(struct mrt_ticket *ticket);
@@ -93,7 +93,7 @@ bool mrt_ticket_in_queue(const struct mrt_ticket *ticket);
 /* Whether it has a command that was not answered, or not even fetched. */
 bool mrt_ticket_under_way(const struct mrt_ticket *ticket);
 void mrt_ticket_send(struct mrt_ticket *ticket, enum mrt_command_type type);
-/* How it leaves: for good, or to be nobody's. */
+/* The command by which it leaves: REMOVE, or DETACH. */
 enum mrt_command_type mrt_ticket_way_out(const struct mrt_ticket *ticket);
 /* The command that the queue's next ticket had to wait for has been sent, or is not needed. */
 void mrt_ticket_is_sent(struct mrt_ticket *ticket);
@@ -101,7 +101,7 @@ void mrt_ticket_is_sent(struct mrt_ticket *ticket);
 void mrt_ticket_set_timer(struct mrt_ticket *ticket);
 /* Sends the removal, or the command that failed, after a pause. */
 void mrt_ticket_again_later(struct mrt_ticket *ticket, mrt_time now);
-/* Back to the free ones. */
+/* Returns it to the free tickets. */
 void mrt_ticket_put(struct mrt_ticket *ticket);
 /* Makes the ticket ready to be granted to its adopter. */
 void mrt_ticket_resume(struct mrt_ticket *ticket);
