@@ -104,7 +104,7 @@ static bool note_request(struct zk_proxy *proxy, struct state *state, const unsi
 
 enum fate { PASS, DROP, CUT };
 
-/* The fate of the request. *code: it is to say this. */
+/* The fate of the request. *code: the error that its reply says instead. */
 static enum fate note_reply(struct zk_proxy *proxy, struct state *state, unsigned char *frame,
                             int32_t *code)
 {

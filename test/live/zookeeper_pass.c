@@ -249,7 +249,7 @@ static int set_up(void **state)
         actors[i].state = IDLE;
         sem_init(&actors[i].go, 0, 0);
     }
-    /* The directory of markers is made by the first pass, which fails for it. */
+    /* The first pass fails because there is no directory of markers, and makes one. */
     hold_in_contest(A, B, "warm");
     let_go(A);
     assert_true(has_sent(A, ZK_OP_MULTI, 1));

@@ -112,7 +112,7 @@ static void verify(struct actor *actor, struct grip *grip, mortise_hold hold)
         sched_fail("a hold is verified with %s", mortise_error_name(error));
 }
 
-/* Uses a hold in one of all ways; long enough for a lease to end, now and then. */
+/* Uses a hold in a way that is drawn; now and then for longer than a lease. */
 static void use(struct actor *actor, struct grip *grip, mortise_hold hold)
 {
     bool long_one = false;

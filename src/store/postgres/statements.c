@@ -355,8 +355,7 @@ static const char mrt_pg_sql_list[] =
 
 /* ------------------------------------------------------------------ forms */
 
-/* A connection of a form: what is held on it lasts as long as it does, and no longer than something
-   comes on it. Nothing that is written must be durable. */
+/* A connection of a form: its locks last as long as it does, and the server ends it when nothing comes on it for a while. Nothing that is written must be durable. */
 static const char mrt_pg_sql_form_setup[] =
     "SELECT 0, pg_backend_pid(), (current_setting('transaction_read_only') = 'on')::int,"
     " set_config('statement_timeout', '0', false),"
