@@ -14,7 +14,8 @@
 
 #define MRT_HASH_BLOCK 64
 
-/* Copies the bytes into `blocks`, all zero, and pads them. The size of the blocks that count. */
+/* Copies the bytes into `blocks`, which are all zero, and pads them. Returns the size of the padded
+ * text. */
 static inline size_t mrt_hash_pad(unsigned char *blocks, size_t room, const void *bytes,
                                   size_t length)
 {

@@ -68,7 +68,7 @@ __attribute__((format(printf, 2, 3))) void mrt_job_set_detail(struct mrt_job *jo
 __attribute__((format(printf, 3, 0))) void
 mrt_job_set_detail_list(struct mrt_job *job, const char *prefix, const char *format, va_list list);
 
-/* Delivers the job's event; the job stays its owner's. */
+/* Delivers the job's event; the caller still owns the job. */
 void mrt_job_deliver(struct mrt_job *job, const struct mrt_sink *sink);
 
 void mrt_outbox_init(struct mrt_outbox *outbox, struct mrt_sink sink);
@@ -78,7 +78,7 @@ void mrt_outbox_free(struct mrt_outbox *outbox);
 void mrt_outbox_answer(struct mrt_outbox *outbox, struct mrt_job *job, enum mrt_event_type type);
 /* Answers it with FAILED, with this code and the job's detail. */
 void mrt_outbox_fail(struct mrt_outbox *outbox, struct mrt_job *job, int error);
-/* Answers it as the port has it for a session that has ended (refusal.h). */
+/* Answers it as the port requires for a session that has ended (refusal.h). */
 void mrt_outbox_refuse(struct mrt_outbox *outbox, struct mrt_job *job);
 /* Adds an event that answers no command. False: no memory; an unasked event may be lost. */
 bool mrt_outbox_add(struct mrt_outbox *outbox, struct mrt_event event);

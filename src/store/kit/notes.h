@@ -18,14 +18,14 @@ struct mrt_notes {
     mortise_log_callback log;
     void *argument;
     struct {
-        bool taken;     /* said, or to be said */
+        bool taken;     /* logged, or waiting for the log */
         char text[256]; /* "": said */
     } each[MRT_NOTES_MAX];
 };
 
 void mrt_notes_init(struct mrt_notes *notes, const char *from,
                     const struct mrt_store_options *options);
-/* Notes it, unless that has been done. `which` is a number of the store's own. */
+/* Adds a note, unless it is there already. `which` is a number of the store's own. */
 __attribute__((format(printf, 3, 4))) void mrt_note(struct mrt_notes *notes, unsigned which,
                                                     const char *format, ...);
 void mrt_notes_say(struct mrt_notes *notes);

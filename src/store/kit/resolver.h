@@ -28,11 +28,11 @@ struct mrt_address {
 
 struct mrt_addresses {
     size_t count;
-    int fault; /* of getaddrinfo: why some host is not among them; 0: all are */
+    int fault; /* error of getaddrinfo for a host that is missing; 0: all are there */
     struct mrt_address at[MRT_ADDRESSES_MAX];
 };
 
-/* Where these hosts are, as far as it is known, in their order; NULL: no memory. The caller frees
+/* The known addresses of these hosts, in their order; NULL: no memory. The caller frees
    it. Blocks. */
 struct mrt_addresses *mrt_resolve(const struct mrt_host *hosts, size_t count);
 
@@ -40,7 +40,7 @@ struct mrt_look_up;
 struct mrt_resolver {
     struct mrt_look_up *under_way;
     mrt_time again; /* not before */
-    int fault;      /* of getaddrinfo, if the last look-up found nothing; 0 */
+    int fault;      /* error of getaddrinfo, if the last look-up found nothing; else 0 */
 };
 
 /* Begins with these hosts, as looked up at `now`: no look-up starts within a second of that, and

@@ -25,7 +25,7 @@ enum mrt_mariadb_doing {
     MRT_MARIADB_NOTHING,
     MRT_MARIADB_CONNECTING,
     MRT_MARIADB_SENDING,
-    MRT_MARIADB_SENT,    /* and nothing of the answer has been looked for: one more may be sent */
+    MRT_MARIADB_SENT,    /* and no answer has been read: another request may be sent */
     MRT_MARIADB_READING, /* whether a statement was refused */
     MRT_MARIADB_STORING, /* its result */
     MRT_MARIADB_GOING_ON /* to the next one's */
@@ -43,9 +43,9 @@ struct mrt_sql_driver {
     struct mrt_mariadb_guard guard;
     enum mrt_mariadb_doing doing;
     int waits;        /* MYSQL_WAIT_ bits; 0: the operation is done */
-    bool prepared;    /* the one statement that is prepared is, on this connection */
-    bool unprepared;  /* it was refused there, as if there were no room for one more */
-    bool crowded;     /* the last acquire found somebody in its queue */
+    bool prepared;    /* the one prepared statement exists on this connection */
+    bool unprepared;  /* the server refused to prepare it: it has no room for one more */
+    bool crowded;     /* the last acquire found a ticket in its queue */
     bool rolls_back;  /* the request under way is only that, after a failure */
     uint64_t backend; /* the server's number of the connection */
     char *text;       /* while it is being sent */
@@ -66,7 +66,7 @@ MYSQL *mrt_mariadb_connect(const struct mrt_mariadb_connection_options *words, b
                            struct mrt_mariadb_guard *guard);
 /* Allows NULL. */
 void mrt_mariadb_close(MYSQL *connection, struct mrt_mariadb_guard *guard);
-/* Whether it is not encrypted although it has to be: then nothing is sent on it. */
+/* Whether it lacks the encryption that it must have: then nothing is sent on it. */
 bool mrt_mariadb_is_open(MYSQL *connection, const struct mrt_mariadb_connection_options *words);
 /* The connection's error for people, with the system's reason in words. */
 void mrt_mariadb_error_line(MYSQL *connection, char *line, size_t size);

@@ -27,8 +27,8 @@
 #define MRT_MARIADB_STATEMENTS_MAX 6
 
 struct mrt_mariadb_plan {
-    bool transaction; /* or each statement is one of its own */
-    int answer;       /* the statement whose rows, or number of rows, are it; -1: none */
+    bool transaction; /* else each statement is a transaction of its own */
+    int answer;       /* the statement whose rows, or number of rows, are the result; -1: none */
     const char *statement[MRT_MARIADB_STATEMENTS_MAX + 1];
 };
 

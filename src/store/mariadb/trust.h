@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Whether tables may be used: whether they tell names apart as mortise init has them do, byte by
- * byte. A column of another type compares by a collation, in which two locks may be one.
+ * Whether tables may be used: their columns must compare names byte by byte, as mortise init makes
+ * them. A column of another type compares by a collation, in which two locks may be one.
  */
 #ifndef MRT_STORE_MARIADB_TRUST_H
 #define MRT_STORE_MARIADB_TRUST_H
@@ -9,8 +9,8 @@
 #define MRT_MARIADB_TABLES "('session', 'queue', 'ticket', 'cell', 'version', 'row_lock')"
 #define MRT_MARIADB_UNDO "; undo that, or choose another database"
 
-/* An expression of one text: a column that is otherwise, or NULL. One that this version does not
-   have is let pass. */
+/* An expression for one text: a column that is different, or NULL. A column that this version does
+ * not have may be missing. */
 #define MRT_MARIADB_FAULT(schema)                                                                  \
     "(SELECT CONCAT(table_name, '.', column_name, ' is of the type ', column_type,"                \
     " ', which mortise init did not give it" MRT_MARIADB_UNDO "') FROM information_schema.columns" \

@@ -16,7 +16,8 @@ struct mrt_mariadb_connection_options {
     char text[MRT_URI_MAX];             /* the parts point into it; it is wiped at the end */
     const char *user, *password, *host; /* NULL: not given */
     unsigned port;
-    bool by_port; /* it was said: TCP, also to localhost, which alone means the socket */
+    bool by_port; /* the URI has a port: TCP, also to localhost, which without a port means the
+                     socket */
     char database[MRT_SQL_SCHEMA_MAX + 1];
     char socket[108], option_file[512], option_group[64]; /* "": not given */
     mrt_time connect;

@@ -8,9 +8,9 @@
 extern const struct mrt_store_ops mrt_memory_store;
 
 /*
- * For tests: while frozen, the server of NAME takes commands and acts on them, but
- * nobody hears of it; when thawed, everything held back is told. Any thread. Without
- * effect if no store of that name is open.
+ * For tests: while frozen, the server of NAME executes commands, but delivers no event. When
+ * thawed, it delivers the events held back. Any thread. Without effect if no store of that name is
+ * open.
  */
 void mrt_memory_freeze(const char *name, bool frozen);
 

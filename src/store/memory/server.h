@@ -20,7 +20,7 @@ struct mrt_memory_server;
 
 struct mrt_memory_config {
     mrt_time lease;       /* of a session, from its START or newest RENEW; 0: it needs none */
-    mrt_time recheck;     /* told in every VIEW */
+    mrt_time recheck;     /* part of every VIEW */
     uint64_t fence_span;  /* of a ticket, at least 1 */
     uint64_t first_fence; /* at least 1 */
 };
@@ -36,7 +36,7 @@ struct mrt_memory_sink {
 struct mrt_memory_server *mrt_memory_server_new(const struct mrt_memory_config *config);
 void mrt_memory_server_free(struct mrt_memory_server *server);
 
-/* Applies a command. Its answer is emitted last, after what it causes for others. */
+/* Applies a command. Its answer is delivered last, behind the events that it causes for others. */
 void mrt_memory_server_apply(struct mrt_memory_server *server, const struct mrt_command *command,
                              void *peer, mrt_time now, const struct mrt_memory_sink *sink);
 /* When the earliest lease runs out, or delay ends; MRT_TIME_NEVER: none does. */
@@ -45,7 +45,7 @@ mrt_time mrt_memory_server_next(const struct mrt_memory_server *server);
    delays. */
 void mrt_memory_server_expire(struct mrt_memory_server *server, mrt_time now,
                               const struct mrt_memory_sink *sink);
-/* Ends all sessions of a peer that has died; it is told nothing. */
+/* Ends all sessions of a peer that has died, without an event for it. */
 void mrt_memory_server_drop(struct mrt_memory_server *server, const void *peer, mrt_time now,
                             const struct mrt_memory_sink *sink);
 
@@ -72,7 +72,7 @@ struct mrt_memory_entry {
     size_t value_size;
     bool detached;  /* nobody's: of no session and no peer */
     mrt_time delay; /* how long it stays if its session dies while it holds */
-    mrt_time until; /* left behind by a session that has died, and goes then; 0: not so */
+    mrt_time until; /* left behind by a dead session until then; 0: not left behind */
 };
 /* Visits every ticket, queue by queue in the order they were made; stops when `visit`
    does not return 0, and returns that. */

@@ -22,11 +22,11 @@ struct ticket {
     struct queue *queue;
     uint64_t fence;
     uint64_t weight;
-    uint64_t revoked; /* how often its holder was asked to give it up */
+    uint64_t revoked; /* how many revoke requests its holder has had */
     bool linger;      /* its holder wants to hear of newcomers behind it */
     mrt_time since;
     mrt_time delay; /* how long it stays if its session dies while it holds */
-    mrt_time until; /* it is nobody's, and goes then; 0: it has not been left behind so */
+    mrt_time until; /* left behind by a dead session until then; 0: not left behind */
     void *value;    /* NULL: none */
     size_t value_size;
     TAILQ_ENTRY(ticket) link;         /* of the queue */
@@ -78,12 +78,12 @@ struct ticket *mrt_memory_find_ticket(const struct mrt_memory_server *server,
 uint64_t mrt_memory_weight_ahead(const struct ticket *ticket);
 /* Whether a ticket would be granted behind two weights; a sum that overflows counts as too much. */
 bool mrt_memory_grants_behind(const struct ticket *ticket, uint64_t ahead, uint64_t more);
-/* Takes it out, frees it, and wakes who is granted by that. */
+/* Removes a ticket, frees it, and wakes the tickets that are granted by that. */
 void mrt_memory_remove_ticket(struct mrt_memory_server *server, struct ticket *ticket,
                               const struct mrt_memory_sink *sink);
 
-/* detach.c: tickets that are nobody's. */
-/* DETACH. 0, MORTISE_ENOTHELD: it is not there; MORTISE_ENOMEM. *ticket: as it is now. */
+/* detach.c: detached tickets. */
+/* DETACH. 0, MORTISE_ENOTHELD: it is not there; MORTISE_ENOMEM. *ticket: the detached ticket. */
 int mrt_memory_detach(struct mrt_memory_server *server, const struct mrt_command *command,
                       struct ticket **ticket);
 /* APPEND with `adopt`. The same, or MORTISE_EMISMATCH. */
@@ -98,7 +98,7 @@ void mrt_memory_leave_behind(struct mrt_memory_server *server, struct session *s
 /* Removes tickets of dead sessions whose delay is over. */
 void mrt_memory_end_delays(struct mrt_memory_server *server, mrt_time now,
                            const struct mrt_memory_sink *sink);
-/* When the first of them goes. */
+/* When the first delayed ticket goes. */
 mrt_time mrt_memory_next_delay(const struct mrt_memory_server *server);
 /* The recheck of a ticket's view: at the latest when a delayed ticket ahead of it goes. */
 mrt_time mrt_memory_recheck(const struct mrt_memory_server *server, const struct ticket *ticket,
@@ -110,7 +110,8 @@ bool mrt_memory_set_value(struct ticket *ticket, const struct mrt_command *comma
 /* OBSERVE: fills in the answer, and keeps the session as an observer. */
 void mrt_memory_observe(struct mrt_memory_server *server, const struct mrt_command *command,
                         struct session *session, struct mrt_event *answer);
-/* Tells the observers of a queue that its first ticket is another, or has another value. */
+/* Notifies the observers of a queue that it has another first ticket, or that ticket another value.
+ */
 void mrt_memory_tell_observers(struct mrt_memory_server *server, const char *queue,
                                const struct mrt_memory_sink *sink);
 void mrt_memory_forget_observers(struct mrt_memory_server *server, const struct session *session);

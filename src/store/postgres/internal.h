@@ -29,8 +29,8 @@ struct mrt_sql_driver {
 };
 
 /* store.c */
-/* A connection that blocks, on which no name is looked for but in pg_catalog. To be finished; NULL,
-   or one that is not CONNECTION_OK, after a failure. */
+/* A blocking connection that resolves names in pg_catalog only. The caller finishes it. After a
+ * failure: NULL, or a connection that is not CONNECTION_OK. */
 PGconn *mrt_pg_connect(const struct mrt_pg_connection_options *words);
 
 /* access.c */

@@ -82,8 +82,8 @@ enum mrt_pg_statement {
 
 #define MRT_PG_PARAMETERS_MAX 12
 
-/* Channels of notifications: with a hash of a session's identity, what is told to it; with the name
-   of a schema, the queues in it that observers may want to look at. */
+/* Channels of notifications. One is named by a hash of a session's identity, and carries the events
+ * of that session. One is named by a schema, and carries queues that observers may read again. */
 #define MRT_PG_TOLD "mortise_"
 #define MRT_PG_SEEN "mortise_seen_"
 

@@ -31,9 +31,8 @@
     " 'cell.version bigint', 'cell.fence numeric(20,0)', 'cell.writer uuid', 'cell.value bytea',"  \
     " 'version.number integer', 'row_lock.name text C'"
 
-/* A query of one text: the first thing that is wrong, or NULL. `schema` and `owner` are texts in
-   SQL, `also` is MRT_PG_DATABASE_OWNER or "". A column that this version does not have is
-   let pass. */
+/* A query of one text: the first fault, or NULL. `schema` and `owner` are texts in
+   SQL, `also` is MRT_PG_DATABASE_OWNER or "". A column that this version does not have may be missing. */
 #define MRT_PG_FAULT(schema, owner, also)                                                          \
     "WITH s AS (SELECT oid, nspowner, nspname FROM pg_namespace WHERE nspname = " schema "),\n"    \
     "trusted AS (SELECT r.oid FROM pg_roles r, pg_roles me WHERE me.rolname = current_user"        \

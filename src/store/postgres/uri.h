@@ -16,7 +16,7 @@
 #define MRT_PG_WORDS_MAX (MRT_URI_PARAMETERS_MAX + 16)
 
 struct mrt_pg_connection_options {
-    bool pooled;  /* pooler=session: there may be one in between */
+    bool pooled;  /* pooler=session: a pooler may be in between */
     bool several; /* hosts, and one of them may be about to become the primary */
     /* For PQconnectStartParams, NULL-ended; the values are ours. */
     const char *words[MRT_PG_WORDS_MAX + 1];

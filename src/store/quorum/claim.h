@@ -18,20 +18,20 @@ enum mrt_quorum_step {
 struct mrt_quorum_ticket {
     TAILQ_ENTRY(mrt_quorum_ticket) link;
     enum mrt_quorum_step step;
-    struct mrt_command command; /* being done, if `busy`; its texts are the engine's */
+    struct mrt_command command; /* under way, if `busy`; the engine owns its texts */
     bool busy;
     uint64_t round;
     struct mrt_id token; /* of the round: the claim's identity at the members */
     mrt_time asked_at;   /* when the round began */
     mrt_time decide_at;  /* a member that has not answered by then does not count */
-    unsigned blocked;    /* members where another has it, in this round */
+    unsigned blocked;    /* members where another client has the claim, in this round */
     unsigned failures;   /* rounds in a row */
-    unsigned doubted;    /* bits: members that have told of its claim, not acted upon */
+    unsigned doubted;    /* bits: members that have reported on its claim; not handled yet */
     int error;           /* of a member that refused */
     char detail[160];
     enum mrt_quorum_claim claims[MRT_QUORUM_MEMBERS_MAX];
-    /* The requests that release a claim, made before the claim is requested: memory for them must
-       not be lacking later. */
+    /* The requests that release a claim. They are allocated before the claim is requested, so that
+     * a release never lacks memory. */
     struct mrt_quorum_request *removals[MRT_QUORUM_MEMBERS_MAX];
     char queue[];
 };
@@ -40,10 +40,10 @@ void mrt_quorum_ticket_submit(struct mrt_quorum_store *store, const struct mrt_c
                               mrt_time now);
 void mrt_quorum_ticket_answer(struct mrt_quorum_store *store,
                               const struct mrt_quorum_request *request);
-/* Decides what is ready to be decided; also after a member has gone. */
+/* Decides claims that can be decided, also after a member has gone. */
 void mrt_quorum_tickets_due(struct mrt_quorum_store *store, mrt_time now);
 mrt_time mrt_quorum_tickets_next(const struct mrt_quorum_store *store);
-/* Wakes the ticket's client: it looks at the ticket again. */
+/* Wakes the ticket's client, which refreshes the ticket. */
 void mrt_quorum_ticket_wake(struct mrt_quorum_store *store, const struct mrt_quorum_ticket *ticket);
 /* Notes that a member has reported on a claim unasked; no token: on all of its claims. */
 void mrt_quorum_ticket_doubt(const struct mrt_quorum_member *member, struct mrt_id token);
@@ -54,7 +54,7 @@ void mrt_quorum_tickets_lose(struct mrt_quorum_store *store,
                              const struct mrt_quorum_member *member);
 /* Ends all; a command under way has an unknown outcome. */
 void mrt_quorum_tickets_free(struct mrt_quorum_store *store);
-/* The same, and tells nobody. */
+/* The same, without an event. */
 void mrt_quorum_tickets_drop(struct mrt_quorum_store *store);
 
 #endif

@@ -31,14 +31,15 @@ struct mrt_quorum_member {
     unsigned index;
     enum mrt_quorum_phase phase;
     struct mrt_id session; /* of its own; another one after each loss */
-    bool lost;             /* it has said so, and that has not been acted upon */
-    _Atomic bool notified; /* its process is asked for */
+    bool lost;             /* it has lost its session; not handled yet */
+    _Atomic bool notified; /* its process is due */
     bool unreachable;      /* it has said so since it last answered */
     mrt_time start_at;     /* DOWN: when to try again */
     mrt_time lease, proof_lag;
     mrt_time starting; /* when its START was sent */
-    mrt_time heard;    /* when the newest sign of life was sent that it has answered */
-    mrt_time proof; /* the same for the newest that is proven: its own proof_lag is allowed for */
+    mrt_time heard;    /* when the newest answered sign of life was sent */
+    mrt_time proof; /* when the newest proven sign of life was sent, with regard to the member's own
+                       proof_lag */
     struct {
         mrt_time sent, answered;
     } signs[MRT_QUORUM_SIGNS];
@@ -51,15 +52,16 @@ struct mrt_quorum_store {
     struct mrt_quorum_member members[MRT_QUORUM_MEMBERS_MAX];
     unsigned count, majority;
     mrt_time resolve_until; /* opening waits for no name of a member after that */
-    unsigned unresolved;    /* members of which it was not known at opening where they are */
+    unsigned unresolved;    /* members whose address was unknown at opening */
     mrt_time limit;         /* for a member's answer; 0: see mrt_quorum_limit */
     mrt_time timeout;       /* for START and STOP */
     int epoll;
-    mrt_time worked_at;    /* when it last looked at what is due */
+    mrt_time worked_at;    /* when it last served its timers */
     struct mrt_id session; /* the engine's; none: not open */
     bool wanted;           /* members that are down are started */
     bool started;          /* STARTED was answered */
-    uint64_t rounds; /* begun for all tickets: so a ticket that comes again uses no number twice */
+    uint64_t rounds; /* rounds of all tickets together, so that a ticket that comes again uses no
+                        number twice */
     uint64_t identities, serial;
     struct mrt_id seed;
     TAILQ_HEAD(, mrt_quorum_ticket) tickets;
@@ -74,7 +76,7 @@ struct mrt_quorum_store {
     } session_command;
     uint64_t renewals;   /* rounds of RENEW that have been sent */
     mrt_time renewed_at; /* when the newest of them was; 0: none was */
-    mrt_time proven;     /* the newest date that the engine has been told */
+    mrt_time proven;     /* the newest date reported to the engine */
     mrt_time lease;
     char address[MORTISE_NAME_MAX * 4];
 };
@@ -85,7 +87,7 @@ static inline void mrt_quorum_deliver(const struct mrt_quorum_store *store, stru
     store->sink.deliver(store->sink.context, &event);
 }
 
-/* A new one of the store's own, for a session or a claim at members. */
+/* A new identity of the store's own, for a session or a claim at members. */
 static inline struct mrt_id mrt_quorum_identity(struct mrt_quorum_store *store)
 {
     return (struct mrt_id){store->seed.high, store->seed.low + ++store->identities};

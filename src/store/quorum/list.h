@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mortise_list: core/store.h; also while members work, where they are asked apart. */
+/* mortise_list: core/store.h; also while members work, if they answer it beside their other work.
+ */
 #ifndef MRT_STORE_QUORUM_LIST_H
 #define MRT_STORE_QUORUM_LIST_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One member: its session, and what it answers. */
+/* One member: its session, and its answers. */
 #ifndef MRT_STORE_QUORUM_MEMBER_H
 #define MRT_STORE_QUORUM_MEMBER_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Requests to members: what a member has been asked, and its answer until it is acted upon. */
+/* Requests to members, with the answer of each until it is handled. */
 #ifndef MRT_STORE_QUORUM_REQUEST_H
 #define MRT_STORE_QUORUM_REQUEST_H
 
@@ -12,16 +12,16 @@ struct mrt_quorum_request {
     struct mrt_id ticket; /* the engine's; none: a claim that has been let go */
     uint64_t round;       /* of the claims, or of the RENEWs */
     mrt_time sent;        /* RENEW: when its round began */
-    mrt_time again;       /* unproven: when to send it once more; NEVER: it is under way */
+    mrt_time again;       /* unproven: when to repeat it; NEVER: it is under way */
     bool is_answered;
     mrt_time answered; /* when that was received, or later */
-    bool is_forgotten; /* the answer is ignored; until it comes the member has our texts */
+    bool is_forgotten; /* the answer is ignored; until it comes the member uses our texts */
     struct mrt_event answer;
     char detail[160];
     char queue[];
 };
 
-/* Not sent yet; NULL: no memory. To be freed if it is never sent. */
+/* Makes a request, without sending it; NULL: no memory. The caller frees it if it is never sent. */
 struct mrt_quorum_request *mrt_quorum_request_new(struct mrt_quorum_member *member,
                                                   const char *queue);
 /* False: the member did not take it, and it is freed. */
@@ -36,7 +36,7 @@ bool mrt_quorum_request_removes(const struct mrt_quorum_request *request);
 bool mrt_quorum_is_removing(const struct mrt_quorum_member *member, struct mrt_id token);
 /* Takes it off the list and frees it. */
 void mrt_quorum_request_drop(struct mrt_quorum_store *store, struct mrt_quorum_request *request);
-/* It was answered, but not proven: it is sent again after a pause. */
+/* Notes that it was answered but not proven: it is sent again after a pause. */
 void mrt_quorum_request_repeat(struct mrt_quorum_request *request, mrt_time now);
 /* Sends again what is due; and when that is. */
 void mrt_quorum_requests_due(struct mrt_quorum_store *store, mrt_time now);

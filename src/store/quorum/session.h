@@ -7,7 +7,7 @@
 
 void mrt_quorum_session_submit(struct mrt_quorum_store *store, const struct mrt_command *command,
                                mrt_time now);
-/* Decides what is ready to be decided; and when to look again. */
+/* Decides what can be decided; returns when to call it again. */
 void mrt_quorum_session_due(struct mrt_quorum_store *store, mrt_time now);
 mrt_time mrt_quorum_session_next(const struct mrt_quorum_store *store);
 

@@ -5,13 +5,13 @@
 
 #include "store/redis/internal.h"
 
-/* Asks, before this job or behind all, which server it is and how long it has been up; false: no
-   memory. */
+/* Queries, before this job or behind all jobs, which server it is and how long it has been up;
+ * false: no memory. */
 bool mrt_redis_check_server(struct mrt_redis_store *store, struct mrt_redis_job *next);
-/* Keeps which it is. Whether it has been up long enough; if not, why the connection is refused is
-   kept. */
+/* Keeps the server's identity. Whether it has been up long enough; if not, keeps why the connection
+ * is refused. */
 bool mrt_redis_check_server_reply(struct mrt_redis_store *store, const redisReply *reply);
-/* Asks, before the first job of its kind, whether keys may be dropped. */
+/* Queries, before the first job of its kind, whether the server may drop keys. */
 void mrt_redis_check_memory(struct mrt_redis_store *store, struct mrt_redis_job *job);
 void mrt_redis_check_memory_reply(struct mrt_redis_store *store, const redisReply *reply);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Claims: claim.c sends what concerns them, claim_reply.c takes what is answered. */
+/* Claims: claim.c sends their requests, claim_reply.c reads the replies. */
 #ifndef MRT_STORE_REDIS_CLAIM_H
 #define MRT_STORE_REDIS_CLAIM_H
 
@@ -14,10 +14,10 @@ struct mrt_redis_claim {
     bool held;
     bool outcome_unknown; /* an attempt of unknown outcome: the key may be ours */
     bool trying;          /* an attempt is under way */
-    bool leaving;         /* it is being given back, and so not renewed any more */
+    bool leaving;         /* it is being released, and so not renewed any longer */
     bool waits;
     uint64_t fence, capacity;
-    uint64_t revoked; /* how often it has been asked for */
+    uint64_t revoked; /* how many revoke requests it has had */
     char token[MRT_REDIS_TOKEN_SIZE];
     char key[]; /* the lock's full name */
 };
@@ -29,7 +29,8 @@ void mrt_redis_claim_forget(struct mrt_redis_store *store, struct mrt_redis_clai
 /* All of a session, or of all sessions. */
 void mrt_redis_claims_forget(struct mrt_redis_store *store, struct mrt_id session);
 void mrt_redis_claims_free(struct mrt_redis_store *store);
-/* It waits no longer; its channel is left, unless another claim of this client waits for the key.
+/* Ends its wait; unsubscribes from its channel, unless another claim of this client waits for the
+ * key.
  */
 void mrt_redis_claim_stop_waiting(struct mrt_redis_store *store, struct mrt_redis_claim *claim);
 

@@ -72,10 +72,11 @@ struct mrt_redis_store { // NOLINT(clang-analyzer-optin.performance.Padding): th
     TAILQ_HEAD(, mrt_redis_claim) claims;
     TAILQ_HEAD(, mrt_redis_observer) observers;
     TAILQ_HEAD(, mrt_redis_watch) watches;
-    bool unproven; /* a claim could not be extended: the renewal behind proves nothing */
+    bool unproven; /* a claim could not be extended: the renewal behind that proves nothing */
     uint64_t jitter;
     bool id_asked;        /* on this connection */
-    bool server_awaited;  /* which one it is, on this connection: nothing else is sent before */
+    bool server_awaited;  /* the server's identity is being queried on this connection: nothing is
+                             sent before */
     bool memory_asked[2]; /* by a session, by a claim */
     struct mrt_redis_connection connection;   /* since it had claims */
     struct mrt_redis_connection earlier;      /* a connection to end, if the server is the same */

@@ -19,7 +19,7 @@ enum mrt_redis_work {
     MRT_REDIS_LOGIN,  /* AUTH and SELECT, at the beginning of a connection */
     MRT_REDIS_ID,     /* the server's number of the connection */
     MRT_REDIS_KILL,   /* ends an earlier connection at the server */
-    MRT_REDIS_SERVER, /* which server it is, and how long it has been up */
+    MRT_REDIS_SERVER, /* queries the server's identity and uptime */
     MRT_REDIS_MEMORY, /* whether the server may drop keys */
     MRT_REDIS_EXTEND, /* of a claim, before the renewal of its session */
     MRT_REDIS_SHOW,   /* shows operators whose a claim is, and fetches their requests */
@@ -29,7 +29,7 @@ enum mrt_redis_work {
 enum mrt_redis_stage {
     MRT_REDIS_ASKED,
     MRT_REDIS_COPYING, /* done; replicas are waited for */
-    MRT_REDIS_UNDOING  /* too few have it */
+    MRT_REDIS_UNDOING  /* too few replicas have it */
 };
 
 struct mrt_redis_job {
@@ -38,15 +38,15 @@ struct mrt_redis_job {
     struct mrt_event event;
     enum mrt_redis_work work;
     enum mrt_redis_stage stage;
-    long long copies; /* UNDOING: how many replicas have it */
-    unsigned attempt; /* at a claim: how many replies it will have; 0: it is none */
+    long long copies; /* UNDOING: how many replicas have the write */
+    unsigned attempt; /* of a claim's job: how many replies it will have; 0: of no claim */
     unsigned replies; /* of these: how many have come */
-    bool taken;       /* one of them said that it is ours */
+    bool taken;       /* one reply said that the key is ours */
     bool looks;       /* none did, and the key is looked at */
     int64_t number;   /* and this is the fence's */
     bool whole;       /* the text sent was a script, not its digest */
     bool deaf;        /* an OBSERVE that no CHANGED can follow */
-    bool repeated;    /* it was done once, before the subscription stood */
+    bool repeated;    /* it was sent once before the subscription was confirmed */
     void *value;      /* its event's, or NULL */
     mrt_time since;   /* when it was submitted, and then when it was sent */
     char detail[256];

@@ -13,7 +13,7 @@ struct mrt_zk_closing {
     zoo_op_result_t results[MRT_ZK_PARTS_MAX]; /* written by the library, and not read */
     int socket;                                /* the connection's, which the library closes */
     int done;                                  /* an event's descriptor; -1: none */
-    int code;                                  /* of the library's close; when it has ended */
+    int code; /* the result of the library's close, once it has ended */
     atomic_bool ended;
     atomic_int users;
 };
@@ -23,7 +23,7 @@ struct mrt_zk_closing *mrt_zk_close_prepare(void);
 /* Begins to close the session's handle; the caller lets the result go. */
 struct mrt_zk_closing *mrt_zk_close_begin(struct mrt_zk_session *session);
 bool mrt_zk_close_has_ended(const struct mrt_zk_closing *closing);
-/* Has the epoll descriptor wake when it ends. */
+/* Makes the epoll descriptor ready when the close ends. */
 void mrt_zk_close_watch(const struct mrt_zk_closing *closing, int epoll);
 void mrt_zk_close_wait(const struct mrt_zk_closing *closing, mrt_time patience);
 void mrt_zk_close_let_go(struct mrt_zk_closing *closing);

@@ -7,7 +7,7 @@
 
 /* How old a sign of life must be to be proven by the next one; `tick` 0: not known. */
 mrt_time mrt_zk_proof_lag(mrt_time lease, mrt_time tick);
-/* Fills in STARTED's part of it; false: the session is too short, and `why`. */
+/* Fills in the lease of a STARTED; false: the session is too short, and `why` says so. */
 bool mrt_zk_lease_begin(struct mrt_zk_session *session, struct mrt_event *event, char *why,
                         size_t size);
 /* When the connection is given up if nothing comes until then. */

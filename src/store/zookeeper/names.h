@@ -54,7 +54,7 @@ enum mrt_zk_family {
 /* The owner of a ticket. */
 enum mrt_zk_hands {
     MRT_ZK_NEVER_DETACHED, /* its session's */
-    MRT_ZK_DETACHED,       /* nobody's: a persistent node */
+    MRT_ZK_DETACHED,       /* detached: a persistent node */
     MRT_ZK_ADOPTED         /* another session's than at first, or lighter than it was */
 };
 
@@ -65,7 +65,7 @@ struct mrt_zk_place {
     int32_t sequence;          /* of a node */
     uint64_t weight, capacity;
     enum mrt_zk_hands hands;
-    int64_t czxid; /* of the ticket's first node, once it has another node; else 0 */
+    int64_t czxid; /* czxid of the ticket's first node, once it has another node; else 0 */
 };
 
 /* A node's place in a lock; FOREIGN: it takes no part in one. */
@@ -75,7 +75,7 @@ struct mrt_zk_place mrt_zk_place_beside(const char *node, const struct mrt_zk_pl
 /* Of a ticket that has no node yet; FOREIGN: it cannot be kept there. */
 struct mrt_zk_place mrt_zk_place_for(enum mrt_zk_layout layout, const char *kind, uint64_t capacity,
                                      uint64_t weight);
-/* Whether the two are of one lock. */
+/* Whether the two places are of one kind of lock. */
 bool mrt_zk_same_lock(const struct mrt_zk_place *a, const struct mrt_zk_place *b);
 /* Whether the node's program does not see those of that layout. */
 bool mrt_zk_misplaced(const struct mrt_zk_place *place, enum mrt_zk_layout layout);
@@ -102,7 +102,7 @@ bool mrt_zk_before(int32_t a, int32_t b);
 enum mrt_zk_outcome {
     MRT_ZK_DONE,
     MRT_ZK_NOT_DONE,    /* refused; nothing has happened */
-    MRT_ZK_PERHAPS,     /* it may have been done */
+    MRT_ZK_PERHAPS,     /* the request may have been executed */
     MRT_ZK_NO_NODE,     /* the path does not exist */
     MRT_ZK_SESSION_OVER /* the session, and all its nodes, are gone */
 };

@@ -38,7 +38,7 @@ struct mrt_zk_outgoing {
     const struct mrt_zk_query *query;   /* of a query's step */
     const char *path;
     uint64_t id;    /* comes back with the reply */
-    uint64_t watch; /* comes back with the events of its watch; 0: it sets none */
+    uint64_t watch; /* number of its watch, which its events carry; 0: it sets none */
     /* The content. */
     const char *data;
     int length;
@@ -72,12 +72,12 @@ struct mrt_zk_step {
     watcher_fn event;
     bool (*watch)(struct mrt_zk_session *session, const char *path, uint64_t *number);
     mrt_zk_session_reply *session_reply;
-    /* By the number of its watch. With `watch` it also hears of a request that was not sent. */
+    /* Called with the number of its watch; with `watch` also if the request could not be sent. */
     mrt_zk_number_reply *number_reply;
     mrt_zk_query_reply *query_reply;   /* if the query is still under way */
     mrt_zk_ticket_reply *ticket_reply; /* if the ticket is still at this attempt */
     bool any_attempt;                  /* or at another */
-    bool answer_may_wait;              /* nothing has to go on when it is answered */
+    bool answer_may_wait;              /* nothing waits for its answer */
 };
 
 struct mrt_zk_request {

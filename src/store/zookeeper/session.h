@@ -30,11 +30,11 @@ struct mrt_zk_session {
     bool told;      /* STARTED */
     bool tainted;   /* the library has closed its socket without clearing up */
     bool over;      /* expired, refused or replaced by the server */
-    bool stopping;  /* STOP was submitted: close as soon as it can be done politely */
+    bool stopping;  /* STOP was submitted: close as soon as requests under way are answered */
     bool close_now; /* and that is now */
     bool gathering; /* requests wait for the end of the entry */
     int over_error;
-    int socket, mask; /* as the epoll descriptor knows them; -1, 0: not at all */
+    int socket, mask; /* as registered with the epoll descriptor; -1, 0: not registered */
     unsigned failures;
     unsigned attempts; /* to connect, since a sync was answered */
     mrt_time heard;    /* newest answer */
@@ -58,9 +58,9 @@ struct mrt_zk_session {
 /* The session whose callbacks the library runs on this thread; NULL: none that matter. */
 extern _Thread_local struct mrt_zk_session *mrt_zk_entered;
 
-/* Notes that the server has ended it, for this reason of the library. */
+/* Notes that the server has ended the session, with this code of the library. */
 void mrt_zk_session_over(struct mrt_zk_session *session, int code);
-/* All that is sent until the next turn has ended goes in one piece. */
+/* Requests are gathered until the end of the next turn, and sent in one piece. */
 void mrt_zk_session_gather(struct mrt_zk_session *session);
 /* `socket` is the connection's now: another than before has nothing to let go. */
 void mrt_zk_session_send_gathered(struct mrt_zk_session *session, int socket);

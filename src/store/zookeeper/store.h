@@ -51,8 +51,8 @@ struct mrt_store {
     int epoll;
     mrt_time next;
     struct mrt_zk_session *session;
-    struct mrt_id unproven;         /* session given up without the server's word */
-    struct mrt_zk_closing *closing; /* of the session before; NULL: it has ended */
+    struct mrt_id unproven;         /* session given up without an answer of the server */
+    struct mrt_zk_closing *closing; /* the close of the session before; NULL: it has ended */
     struct mrt_job *stop;           /* waits for that */
     struct mrt_outbox outbox;
 };

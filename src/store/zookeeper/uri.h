@@ -24,7 +24,7 @@ struct mrt_zk_address {
     size_t host_count;
     char chroot[MRT_ZK_PATH_MAX];    /* "" or "/..." */
     char namespace[MRT_ZK_PATH_MAX]; /* the namespace */
-    mrt_time session;                /* asked for; the server has the last word */
+    mrt_time session;                /* the requested session timeout; the server decides */
     mrt_time connect;
     enum mrt_zk_layout layout;
     mrt_time tick; /* the ensemble's; 0: not known */

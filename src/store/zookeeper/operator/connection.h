@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Questions of operators to a server, one at a time; see operator/connection.c. */
+/* Requests of operators to a server, one at a time; see operator/connection.c. */
 #ifndef MRT_STORE_ZOOKEEPER_OPERATOR_CONNECTION_H
 #define MRT_STORE_ZOOKEEPER_OPERATOR_CONNECTION_H
 
@@ -11,7 +11,7 @@ enum mrt_zk_question {
     MRT_ZK_ASK_NAMES,
     MRT_ZK_ASK_DATA,
     MRT_ZK_ASK_RIGHTS,
-    MRT_ZK_ASK_REVOKE, /* writes that its owner is to give up */
+    MRT_ZK_ASK_REVOKE, /* writes a revoke request */
     MRT_ZK_ASK_DELETE,
     MRT_ZK_ASK_UNCLAIM /* deletes a claim, if nobody has claimed since `claims` was read */
 };
@@ -52,7 +52,7 @@ int mrt_zk_asker_open(struct mrt_zk_asker *asker, struct mrt_store *store);
 void mrt_zk_asker_close(struct mrt_zk_asker *asker);
 /* Waits for the answer and returns the library's code. */
 int mrt_zk_ask(struct mrt_zk_asker *asker, enum mrt_zk_question question, const char *path);
-/* To be freed whatever the code is. */
+/* The caller frees it, whatever the code is. */
 int mrt_zk_ask_children(struct mrt_zk_asker *asker, const char *path,
                         struct mrt_zk_children *children);
 void mrt_zk_children_free(struct mrt_zk_children *children);

@@ -6,7 +6,7 @@
 #include "store/zookeeper/ticket/view.h"
 
 void mrt_zk_claim_begin(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket);
-/* Whether a node called as a claim is one: a directory may be called so too. */
+/* Whether a node with the name of a claim is a claim: it may be a directory. */
 bool mrt_zk_is_claim(const struct Stat *stat);
 /* Of a ticket with a place in an order: checks whether the child that the view shows is a claim.
    If it is, the ticket is refused; else `list_again` goes on. False: the view shows none. */

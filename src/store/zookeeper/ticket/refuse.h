@@ -8,7 +8,7 @@
 /* Why the ticket may not stand; ZOK: it may. */
 int mrt_zk_refusal(const struct mrt_zk_ticket *ticket, const struct mrt_command *command,
                    const struct mrt_zk_view *view, const struct String_vector *names);
-/* Takes its node back, and answers with that code then. */
+/* Deletes its node, and then answers with that code. */
 void mrt_zk_undo(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket, int refusal);
 
 #endif

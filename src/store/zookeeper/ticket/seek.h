@@ -5,7 +5,7 @@
 
 #include "store/zookeeper/ticket/record.h"
 
-/* A command that seeks nodes, and what it does with them. */
+/* A command that seeks nodes, and its steps for each node. */
 struct mrt_zk_seeker {
     bool known_too; /* the node that the ticket is known to have, too */
     /* One was found; false: the command has ended. */

@@ -13,7 +13,7 @@ bool mrt_zk_marks(const struct mrt_zk_place *place);
 bool mrt_zk_mark_due(const struct mrt_zk_ticket *ticket, const struct Stat *directory);
 /* Marks its node if that is due. */
 void mrt_zk_mark(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket);
-/* The node that is waited for is as this says. */
+/* Takes this reply as the state of the node waited for. */
 void mrt_zk_mark_seen(struct mrt_zk_session *session, struct mrt_zk_watch *watch,
                       const struct Stat *node);
 

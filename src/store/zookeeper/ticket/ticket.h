@@ -5,7 +5,7 @@
 
 #include "store/zookeeper/ticket/record.h"
 
-/* Its command is answered; the next one begins, or a ticket without a node goes. */
+/* Ends its answered command; begins the next one, or frees a ticket without a node. */
 void mrt_zk_ticket_answer(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
                           enum mrt_event_type type);
 void mrt_zk_ticket_answer_code(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
@@ -17,16 +17,16 @@ void mrt_zk_ticket_gone(struct mrt_zk_session *session, struct mrt_zk_ticket *ti
 /* Answers with the newest view. */
 void mrt_zk_ticket_show(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
                         uint64_t ahead);
-/* Answers all its commands as those of an ended session are. */
+/* Answers all its commands as those of an ended session. */
 void mrt_zk_ticket_end(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket);
 
-/* Sends; if that cannot be done the command ends. False: it has ended. */
+/* Sends a step; if it cannot be sent, ends the command. False: the command has ended. */
 bool mrt_zk_ticket_send(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
                         const struct mrt_zk_step *step, const char *path);
 bool mrt_zk_ticket_send_node(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
                              const struct mrt_zk_step *step, const char *node);
-/* Has the server catch up: by a sync; by a write where an earlier connection may have made a node
-   of the ticket (ticket/seek.c). False: it cannot be sent, and the command is answered. */
+/* Makes the server catch up: by a sync; by a write where an earlier connection may have made a node
+ * of the ticket (ticket/seek.c). False: it cannot be sent, and the command is answered. */
 bool mrt_zk_ticket_catch_up(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket);
 /* Lists the children by this step, behind that if it must not be an old list. */
 void mrt_zk_ticket_list(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,

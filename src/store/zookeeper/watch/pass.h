@@ -5,7 +5,7 @@
 
 #include "store/zookeeper/request.h"
 
-/* Of a node that is waited for; of its marker; of a ticket's own node. */
+/* Events: of a node that is waited for, of its marker, and of a ticket's own node. */
 extern const struct mrt_zk_step mrt_zk_watch_step, mrt_zk_watch_marker_step, mrt_zk_watch_own_step;
 /* The answer, and the watch events, of a list of children that sets a watch. */
 mrt_zk_number_reply mrt_zk_watch_answered;

@@ -17,7 +17,7 @@ enum mrt_zk_watches {
 struct mrt_zk_watch {
     uint64_t id;
     enum mrt_zk_watches kind;
-    bool set;    /* the server has said so */
+    bool set;    /* the server has confirmed it */
     bool marker; /* its marker is watched too */
     TAILQ_HEAD(, mrt_zk_ticket) tickets;
     UT_hash_handle hh; /* by path */
@@ -27,11 +27,11 @@ struct mrt_zk_watch {
 
 /* The ticket waits for `node`, as the view of `before` and `after` has it. */
 void mrt_zk_wait(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket, const char *node);
-/* It waits for any child to come or go. False: no watch is known to be set. */
+/* The ticket waits for any child to come or go. False: no watch is known to be set. */
 bool mrt_zk_wait_children(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket);
-/* It does not wait any longer, and no event grants it. */
+/* The ticket does not wait any longer, and no event grants it. */
 void mrt_zk_unwait(struct mrt_zk_ticket *ticket);
-/* Nor does its own node's end concern it. */
+/* Also stops watching the ticket's own node. */
 void mrt_zk_disown(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket);
 /* Sets a watch on its own node, to see what others do to it. */
 void mrt_zk_attend(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket);
@@ -46,7 +46,7 @@ bool mrt_zk_watch_again(struct mrt_zk_session *session, struct mrt_zk_watch *wat
 void mrt_zk_watch_drop(struct mrt_zk_session *session, struct mrt_zk_watch *watch);
 /* Frees it; the tickets that wait for it are not woken. */
 void mrt_zk_watch_free(struct mrt_zk_session *session, struct mrt_zk_watch *watch);
-/* Takes them from the library too, before it has another connection. */
+/* Removes the watches from the library too, before it has another connection. */
 void mrt_zk_watches_forget(struct mrt_zk_session *session);
 void mrt_zk_watches_free(struct mrt_zk_session *session);
 /* The path of the marker of the node at `path`. */
