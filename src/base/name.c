@@ -125,7 +125,8 @@ int mrt_namespace_prefix(const char *space, char prefix[MRT_NAMESPACE_MAX + 2])
     *prefix = '\0';
     if (length == 0)
         return MORTISE_OK;
-    /* With a "/" it would share locks with a shorter one: "a/b" and "c" with "a" and "b/c". */
+    /* A namespace with a "/" would share locks with a shorter one: "a/b" and "c" with "a" and
+     * "b/c". */
     if (length > MRT_NAMESPACE_MAX || !mrt_text_is_clean(space, length) || strchr(space, '/'))
         return mrt_error(MORTISE_EURI,
                          "the namespace must be UTF-8 without control characters and \"/\", of at "

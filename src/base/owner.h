@@ -20,8 +20,8 @@ struct mrt_owner {
     int64_t pid;                 /* 0: not told */
 };
 
-/* The text of a client with this label. `tells`: of this process and its host; a host whose name is
-   no clean text is not told. */
+/* The text of a client with this label. `tells`: with this process and its host; without a host
+ * whose name is no clean text. */
 void mrt_owner_describe(const char *label, bool tells, char text[MRT_OWNER_SIZE]);
 void mrt_owner_format(const struct mrt_owner *owner, char text[MRT_OWNER_SIZE]);
 /* Of any text; parts that are not clean or too long are left out. */

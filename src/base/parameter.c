@@ -71,7 +71,7 @@ static void write_choice(const char *const *words, char *text, size_t size)
     }
 }
 
-/* The index of the word that a parameter has; -1, with particulars: it has none of them. */
+/* The index of the parameter's word in `words`; -1, with particulars: it is not among them. */
 static int find_word(const char *key, const char *text, const char *const *words)
 {
     char choice[128] = "";

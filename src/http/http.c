@@ -43,7 +43,7 @@ struct mrt_http {
     struct mrt_http_options options;
     pthread_mutex_t mutex;
     struct connection_list connections;
-    unsigned count; /* of those that have not been shut down */
+    unsigned count; /* number of connections not shut down */
 };
 
 struct mrt_http_exchange {

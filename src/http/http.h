@@ -38,7 +38,7 @@ struct mrt_http_answer {
     char *body;       /* from malloc, and freed by the server; */
     const void *text; /* or, if that is NULL, static */
     size_t size;
-    const char *name, *value; /* one more header; NULL: none */
+    const char *name, *value; /* an additional header; NULL: none */
 };
 
 /* False: the answer comes later. */

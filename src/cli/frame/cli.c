@@ -74,7 +74,7 @@ size_t mrt_cli_columns(const char *text)
     return columns;
 }
 
-/* Where the character begins that so many stand before. */
+/* The beginning of the character behind so many others. */
 static char *skip(char *text, size_t characters)
 {
     for (; *text; text++)
@@ -105,7 +105,7 @@ __attribute__((format(printf, 1, 0))) static void write_line(const char *format,
     mrt_cli_escape(raw, line + start, sizeof(line) - start - 1);
     size_t length = strlen(line);
     line[length++] = '\n';
-    /* There is nobody left to tell that standard error is gone. */
+    /* Standard error is gone, and there is no other place for a message. */
     ssize_t written = write(STDERR_FILENO, line, length);
     (void)written;
 }

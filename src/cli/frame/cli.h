@@ -24,7 +24,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Of sysexits.h where that has one. */
+/* As in sysexits.h, where that has a code. */
 enum mrt_exit {
     MRT_EXIT_OK = 0,
     MRT_EXIT_FAILED = 1,       /* it ran, and the answer is no */
@@ -107,7 +107,7 @@ void mrt_cli_escape(const char *text, char *buffer, size_t size);
 /* Columns a text takes, counting one a character. */
 size_t mrt_cli_columns(const char *text);
 /* The same as mrt_cli_escape, with "…" in the place of its middle if it is longer than so many
-   columns, of which there is one at least. More is left of its end, where names differ. */
+   columns, of which there is one at least. It keeps more of its end, where names differ. */
 void mrt_cli_fit(const char *text, size_t columns, char *buffer, size_t size);
 
 /* ------------------------------------------------------------------ core */

@@ -172,7 +172,7 @@ struct tables {
     struct option options[MRT_FLAGS_MAX + ALIAS_COUNT + 1];
 };
 
-/* Adds those whose option the subcommand has. */
+/* Adds the values whose option the subcommand has. */
 static void add_aliases(const struct mrt_subcommand *subcommand, char *letter,
                         struct option *option)
 {

@@ -33,7 +33,7 @@ struct mrt_flag {         // NOLINT(clang-analyzer-optin.performance.Padding): r
     const char *argument; /* what it takes, as "DURATION", or the values that it may have, as
                              "leave|wait|end"; NULL: nothing, it is on or off */
     const char *help;     /* lines */
-    const char *standard; /* its value where nobody says anything; NULL: nothing to say */
+    const char *standard; /* its default, for --help; NULL: none to show */
     unsigned traits;
 };
 

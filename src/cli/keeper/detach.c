@@ -32,7 +32,7 @@ static int give_back(mortise_lock *lock, const char *token)
     return error ? error : mortise_release(hold);
 }
 
-/* Detaches, and tells the token; all signals wait. */
+/* Detaches, and prints the token; all signals wait. */
 static int leave(const struct mrt_run *run, mortise_hold hold, const struct mrt_token_place *place)
 {
     char token[MORTISE_TOKEN_SIZE];

@@ -119,7 +119,7 @@ static void serve(struct keeper *keeper, size_t call)
 
 /* ---------------------------------------------------------------------- loop */
 
-/* Whether the locks need not be kept any more for the owner's sake. */
+/* Whether the owner does not need the locks any longer. */
 static bool is_owner_gone(struct keeper *keeper)
 {
     const struct mrt_ending *ending = &keeper->ending;
@@ -141,7 +141,7 @@ static void hear_link(struct keeper *keeper)
     char byte;
     bool is_committed = recv(keeper->link, &byte, 1, 0) == 1;
     if (is_committed)
-        close(keeper->link); /* else its end tells that the lock has been given back */
+        close(keeper->link); /* else the end of the keeper tells that the lock was released */
     keeper->over |= !is_committed;
     keeper->link = -1;
     const struct mrt_run *run = keeper->run;

@@ -18,7 +18,7 @@
 
 /* The keeper's report to the process that started it. */
 struct mrt_keeper_word {
-    int code; /* 0: it holds the locks; else the exit code, and the error has been said */
+    int code; /* 0: it holds the locks; else the exit code, after the error was printed */
     char token[MORTISE_TOKEN_SIZE];
     /* Of run -F. */
     bool is_due;    /* false: no run is due, and no keeper is left */
@@ -30,8 +30,8 @@ struct mrt_keeper_word {
 
 /* Starts a keeper of run's locks for the target; `link` is the way to it. 0 or an exit code. */
 int mrt_keeper_start(struct mrt_run *run, const struct mrt_target *target, int *link);
-/* Waits for its word, or until the target has ended; then, and if the word is a failure, no
-   keeper is left. 0 or an exit code. */
+/* Waits for its report, or until the target has ended. In the second case, and after a failure, no
+ * keeper is left. 0 or an exit code. */
 int mrt_keeper_wait(int link, const struct mrt_target *target, struct mrt_keeper_word *word);
 /* Confirms that the report has arrived: from now on the keeper goes its own way. False: it has
    lost the lock. If the starter ends without this, or closes the link, the keeper releases the
@@ -81,7 +81,7 @@ struct mrt_keeper_socket {
 /* Listens under an address and a secret of its own; there are no calls yet. False and errno. */
 bool mrt_keeper_listen(struct mrt_keeper_socket *socket);
 void mrt_keeper_make_token(const struct mrt_keeper_socket *socket, char token[MORTISE_TOKEN_SIZE]);
-/* Lets the next one in who calls. */
+/* Accepts the next client. */
 void mrt_keeper_accept(struct mrt_keeper_socket *socket);
 /* Reads a request from a connection that has something to say. False: it is none, and the
    connection is closed. */
@@ -119,7 +119,7 @@ int mrt_token_read(const char *file, char token[MORTISE_TOKEN_SIZE]);
 
 /* --------------------------------------------------------------- detach.c */
 
-/* Acquires run's lock, leaves it to nobody and tells the token: the exit code. */
+/* Acquires run's lock, detaches it and prints the token. Returns the exit code. */
 int mrt_detach_acquire(struct mrt_run *run, const struct mrt_token_place *place);
 /* Gives it back by the token: the exit code. */
 int mrt_detach_release(struct mrt_run *run, const char *token);

@@ -37,7 +37,7 @@ struct process {
     struct stat program;
 };
 
-/* The numbers of /proc/PID/stat that we want, as proc(5) counts them. */
+/* The fields of /proc/PID/stat that are read, numbered as in proc(5). */
 enum { PARENT = 4, GROUP = 5, START = 22, STACK = 28 };
 
 /* A whole file, cut at the end of the buffer; its length, -1: none. */

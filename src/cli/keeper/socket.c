@@ -92,7 +92,7 @@ void mrt_keeper_accept(struct mrt_keeper_socket *self)
     self->calls[MRT_KEEPER_CALLS - 1] = call;
 }
 
-/* In a time that does not tell how much is right. */
+/* In constant time, which does not show how much of a guess is right. */
 static bool is_same_secret(const char a[33], const char b[33])
 {
     unsigned difference = 0;
@@ -200,7 +200,7 @@ static pid_t read_minded(FILE *file)
     return pid;
 }
 
-/* Whether the process belongs to somebody who may hold a lock for us: this user, or root. */
+/* Whether the process may hold a lock for us: it is this user's, or root's. */
 static bool is_of_trusted(pid_t keeper)
 {
     char path[32];

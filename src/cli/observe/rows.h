@@ -17,7 +17,7 @@ struct mrt_row {
     uint32_t place;
     int64_t since_wall_ms, pid;
     bool detached;
-    int64_t delay_ms; /* its holder has died, and nobody has it for so long yet */
+    int64_t delay_ms; /* its holder has died; the delay that is left */
 };
 
 struct mrt_rows {
@@ -34,9 +34,9 @@ int mrt_rows_list(mortise_client *client, const char *name, struct mrt_rows *row
 /* The same with a client of its own. */
 int mrt_rows_collect(const struct mrt_cli *cli, const char *name, struct mrt_rows *rows);
 void mrt_rows_free(struct mrt_rows *rows);
-/* How it holds: reading, writing, so many permits of so many; "" for a lock with one holder. */
+/* The mode of a ticket: reading, writing, permits of all permits; "" for a lock with one holder. */
 void mrt_rows_describe_mode(const struct mrt_row *row, char mode[48]);
-/* The same of a lock, of which `row` is the first and `used` are held: of permits those. */
+/* The mode of a lock with this first row and `used` permits held. */
 void mrt_rows_describe_use(const struct mrt_row *row, uint64_t used, char mode[48]);
 /* The members of a JSON object that every list has, without braces. */
 void mrt_rows_print_members(FILE *out, const struct mrt_row *row);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The newest look at a store as a table: a line a lock, summed up from the tickets of its
- * queue, beside what earlier looks have told of it.
+ * queue, beside the results of earlier looks.
  */
 #ifndef MRT_CLI_OBSERVE_TABLE_H
 #define MRT_CLI_OBSERVE_TABLE_H
@@ -20,7 +20,7 @@ enum mrt_table_order {
 
 /* Names of the orders, as options have them. */
 extern const char *const mrt_table_orders[MRT_TABLE_ORDERS];
-/* All of them, for help and errors. */
+/* All orders, for help and errors. */
 #define MRT_TABLE_ORDER_NAMES "wait, waiters, time, name or changes"
 
 struct mrt_table_lock {
@@ -45,7 +45,8 @@ void mrt_table_init(struct mrt_table *table, size_t own_max);
 void mrt_table_fini(struct mrt_table *table);
 /* Takes the rows of a look over. False: no memory, and the table is not complete. */
 bool mrt_table_update(struct mrt_table *table, struct mrt_rows *rows, mrt_time now);
-/* In order, those first whose names or first owners contain `filter`; their number. */
+/* Sorts the locks, those first whose names or first owners contain `filter`; returns how many
+ * contain it. */
 size_t mrt_table_arrange(struct mrt_table *table, enum mrt_table_order order, const char *filter,
                          mrt_time now);
 /* Since when the ticket of a row holds, or waits, by our clock: since the first look that saw it

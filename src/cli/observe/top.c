@@ -90,7 +90,7 @@ static void pose_question(struct top *top, int key)
     snprintf(top->name, sizeof top->name, "%s", row->name);
 }
 
-/* Moves the mark there, if there is such a line. */
+/* Moves the mark to that line, if it exists. */
 static void choose(struct top *top, size_t line)
 {
     const struct mrt_row *row = mrt_top_row(top, line);
@@ -125,7 +125,7 @@ static void go_back(struct top *top)
     top->opened[0] = '\0';
 }
 
-/* False: it is no such key. */
+/* False: the key has no such meaning. */
 static bool move(struct top *top, int key)
 {
     size_t page = top->room > 1 ? top->room - 1 : 1, last = top->count > 0 ? top->count - 1 : 0;

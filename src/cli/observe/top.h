@@ -50,7 +50,7 @@ void mrt_top_draw(struct top *top);
 
 #define MRT_TOP_COLUMNS_MAX 1000
 
-/* How wide all is: names as long as they are, if the holder has room beside. */
+/* The widths of the columns: names are not cut if there is room for the holder beside them. */
 struct mrt_top_layout {
     int columns, name, owner;
     bool fence;
@@ -94,7 +94,7 @@ void mrt_screen_size(int *lines, int *columns);
 void mrt_screen_show(const char *text, int marked, bool colours);
 /* Sleeps until a key, a signal or `until`: the key. */
 int mrt_screen_key(mrt_time until);
-/* Whether we may be kept waiting, with nothing to lose: a signal then ends the process itself. */
+/* Sets whether a call may block: a signal then ends the process immediately. */
 void mrt_screen_busy(bool busy);
 /* The signal that is to end us; 0: none has come. */
 int mrt_screen_signal(void);

@@ -28,7 +28,7 @@ static void write_all(const char *text, size_t size)
     while (size > 0) {
         ssize_t written = write(STDOUT_FILENO, text, size);
         if (written < 0 && errno != EINTR)
-            return; /* nobody sees it any more; the next read tells */
+            return; /* the terminal is gone; the next read says so */
         text += written > 0 ? written : 0;
         size -= written > 0 ? (size_t)written : 0;
     }
@@ -101,7 +101,7 @@ void mrt_screen_size(int *lines, int *columns)
     *columns = known ? size.ws_col : 80;
 }
 
-/* One line, cut; the next one's beginning, NULL: there is none. */
+/* Writes one line, cut; returns the beginning of the next, or NULL: there is none. */
 static const char *show_line(FILE *out, const char *line, int columns, bool marked, bool colours)
 {
     char colour = *line == MRT_SCREEN_HEAD || *line == MRT_SCREEN_BUSY ? *line++ : '\0';

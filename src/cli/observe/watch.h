@@ -47,7 +47,7 @@ struct mrt_watch_histogram {
 
 struct mrt_watch_counts {
     uint64_t grants;    /* tickets that held and had not at the look before */
-    uint64_t contended; /* those of them that had been seen to wait */
+    uint64_t contended; /* of these, tickets that had been seen to wait */
     uint64_t changes;   /* another ticket was first of the queue than when that was last seen */
     uint64_t deaths;    /* holders that had died while they held, of locks with a delay */
     uint64_t gone; /* waiters that were gone at the next look, without having been seen to hold */
@@ -97,7 +97,7 @@ struct mrt_watch_lock {
 TAILQ_HEAD(mrt_watch_lock_list, mrt_watch_lock);
 
 struct mrt_watch {
-    struct mrt_watch_lock *locks; /* those with tickets, and remembered ones */
+    struct mrt_watch_lock *locks; /* locks with tickets, and remembered locks */
     struct mrt_watch_lock_list idle;
     size_t idle_count, own_count, own_max;
     struct mrt_watch_counts totals;

@@ -42,7 +42,7 @@ static bool ask_keeper(void *argument, const char *id)
 bool mrt_run_is_held_above(struct mrt_run *run, struct mrt_run_lock *lock)
 {
     struct search search = {mrt_time_add(mrt_time_now(), CURIOSITY), run, lock};
-    /* Permits may come from somebody else. */
+    /* Permits may come from another holder. */
     if (run->mode == MRT_RUN_PERMITS || run->mode == MRT_RUN_LEADER)
         return false;
     return is_held_in(&search, secure_getenv("MORTISE_HELD")) ||

@@ -56,12 +56,12 @@ static void follow_stop(struct child *child, int signal)
         kill(-child->group, SIGCONT);
         return;
     }
-    /* SIGSTOP is somebody's own affair, unless a shell has to see it. */
+    /* A SIGSTOP is left alone, unless a shell has to see it. */
     bool had = mrt_terminal_take(terminal, child->group);
     if (signal == SIGSTOP ? !had : !mrt_terminal_exists(terminal))
         return;
     mrt_terminal_stop(0);
-    /* Continued; time has passed, so first of all the lock. */
+    /* Continued: time has passed, so the lock is checked first. */
     mortise_process(run->client);
     mrt_ending_check_lock(&child->ending, mrt_time_now());
     if (terminal->eager || wants_terminal)
@@ -116,7 +116,7 @@ static void handle_signal(struct child *child, int signal)
 
 /* ----------------------------------------------------------------- loop */
 
-/* Whether somebody of the group is left. */
+/* Whether a process of the group is left. */
 static bool is_group_alive(const struct child *child)
 {
     pid_t group = child->ending.target.group;

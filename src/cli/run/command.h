@@ -20,8 +20,8 @@ pid_t mrt_run_spawn(struct mrt_run *run);
 void mrt_run_warn_of_immune(const struct mrt_run *run);
 /* Says why a command could not be run: 126 or 127. */
 int mrt_run_fail_exec(const struct mrt_run *run, int error);
-/* Starts the command of --on-lost for the target, of whose strays it is none; false: it cannot
-   be. */
+/* Starts the command of --on-lost for the target, without counting it as a stray; false: it could
+ * not be started. */
 bool mrt_run_spawn_on_lost(const struct mrt_run *run, struct mrt_target *target);
 /* Marks all descriptors above 2, but `kept` (-1: none), to be closed by exec. */
 void mrt_run_shed_descriptors(int kept);
@@ -45,13 +45,13 @@ void mrt_ending_begin(struct mrt_ending *ending, struct mrt_run *run, struct mrt
 mrt_time mrt_ending_next_time(const struct mrt_ending *ending);
 /* Reads the locks' states, and acts on them. */
 void mrt_ending_step(struct mrt_ending *ending, mrt_time now);
-/* Only that which must not wait: whether they are lost. */
+/* The urgent part alone: whether the locks are lost. */
 void mrt_ending_check_lock(struct mrt_ending *ending, mrt_time now);
-/* As if they were lost, with the whole grace. */
+/* Acts as on a loss, with the whole grace. */
 void mrt_ending_give_up(struct mrt_ending *ending);
 /* TERM, once, and KILL at `kill_at`. */
 void mrt_ending_term(struct mrt_ending *ending, mrt_time kill_at);
-/* When the command has to be told to end if the store is never heard of again. */
+/* When the command must get TERM if the store never answers again. */
 mrt_time mrt_run_term_time(const struct mrt_run *run);
 /* Tells the guard when the locks end if nothing more is heard of the store. */
 void mrt_run_tell_guard(struct mrt_run *run);

@@ -33,7 +33,7 @@ const struct mrt_subcommand mrt_elect_subcommand = {
     .traits = MRT_FLAG_COMMAND,
 };
 
-/* The signal that ends us, if one has come; 0. */
+/* The signal that ends us; 0: none has come. */
 static int ending_signal(struct mrt_run *run)
 {
     int signal;
@@ -49,7 +49,7 @@ static int ending_signal(struct mrt_run *run)
 int mrt_elect_lead(struct mrt_run *run)
 {
     struct mrt_run_lock *lock = &run->locks[0];
-    mortise_on_lost(lock->hold, NULL, NULL); /* that somebody breaks it is told at once */
+    mortise_on_lost(lock->hold, NULL, NULL); /* a break is reported immediately */
     printf("elected, fence %" PRIu64 "\n", lock->fence);
     int code = mrt_cli_end_output();
     while (!code) {
@@ -70,7 +70,7 @@ int mrt_elect_lead(struct mrt_run *run)
 
 struct observed {
     struct mrt_run *run;
-    int code; /* of standard output that cannot be written */
+    int code; /* set when standard output cannot be written */
 };
 
 static void print_json(const char *name, uint64_t fence, const char *value)

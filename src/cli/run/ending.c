@@ -69,7 +69,7 @@ static mrt_time find_end(const struct mrt_run *run)
                               : mrt_time_add(mrt_time_now(), mrt_time_from_ms(least));
 }
 
-/* From the first thing done to the command until it has to be dead. */
+/* The time from the first signal to the command until it must be dead. */
 static mrt_time find_lead(const struct mrt_run *run)
 {
     bool gentle = run->on_lost == MRT_ON_LOST_TERM || run->on_lost == MRT_ON_LOST_EXEC;
@@ -153,7 +153,7 @@ static void give_up(struct mrt_ending *ending, mrt_time now, mrt_time left)
     struct mrt_run *run = ending->run;
     ending->lock_gone = true;
     ssize_t written = write(run->lost_pipe[1], "", 1);
-    (void)written; /* a reader that is gone needs no word */
+    (void)written; /* a reader that is gone needs no message */
     if (run->on_lost == MRT_ON_LOST_IGNORE)
         mrt_cli_say("%s: the lock was lost; the command goes on", run->name);
     else

@@ -94,7 +94,7 @@ static bool wait_until(mrt_time instant)
     return false;
 }
 
-/* One that ended by itself before anybody told it to is nobody's to kill. */
+/* A target that ended by itself before it was told to is not killed. */
 static bool has_to_die(const struct mrt_target *target, bool is_told)
 {
     return mrt_target_is_set(target) && (is_told || !mrt_target_has_ended(target));
@@ -215,7 +215,8 @@ void mrt_guard_dismiss(struct mrt_guard *self)
 {
     struct message message = {.what = DISMISS};
     if (self->pid != 0)
-        send_message(self, &message); /* one that is gone already needs none; SIGPIPE is blocked */
+        send_message(self,
+                     &message); /* a guard that is gone needs no message; SIGPIPE is blocked */
 }
 
 void mrt_guard_reap(struct mrt_guard *self)

@@ -15,12 +15,12 @@
 struct mrt_guard {
     pid_t pid;        /* 0: none */
     int fd;           /* the end of its pipe that is written */
-    mrt_time kill_at; /* as it was told last */
+    mrt_time kill_at; /* the times that it was told last */
 };
 
 /* Starts the guard; the lock is held already. `timed`: a lease may end. False and errno. */
 bool mrt_guard_start(struct mrt_guard *guard, bool timed);
-/* When it is to send TERM and KILL if it hears nothing more. MRT_TIME_NEVER: not at all. */
+/* When it sends TERM and KILL if no message follows. MRT_TIME_NEVER: never. */
 void mrt_guard_set_times(struct mrt_guard *guard, mrt_time term_at, mrt_time kill_at);
 /* From now on the guard minds the target; also in the command's process. False and errno. */
 bool mrt_guard_mind(const struct mrt_guard *guard, const struct mrt_target *target);

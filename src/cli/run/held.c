@@ -195,7 +195,7 @@ static void wipe(const char *variable)
 bool mrt_run_wipe_secrets(struct mrt_run *run)
 {
     if (!run->address)
-        run->address = make_address(run); /* of the URL, which may be wiped */
+        run->address = make_address(run); /* a copy of the URL, which may be wiped */
     wipe("MORTISE_ZK_AUTH");
     wipe("MORTISE_REDIS_AUTH");
     wipe("MORTISE_SERVE_TOKEN");

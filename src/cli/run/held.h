@@ -14,7 +14,7 @@
 
 enum mrt_cover {
     MRT_COVER_NONE,    /* it is not held, or nothing to us */
-    MRT_COVER_WHOLE,   /* it is held as the run asks for it */
+    MRT_COVER_WHOLE,   /* it is held in the mode that the run wants */
     MRT_COVER_CIRCULAR /* it is held in a way that the run would wait for */
 };
 /* How the locks in `list`, written as MORTISE_HELD, cover this one. A line counts if the store

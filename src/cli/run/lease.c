@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * --lease: how long what is held outlives a client that has fallen silent. The store's address
- * says it, each store's in its own word; here it is put there.
+ * --lease: how long a hold outlives a client that has fallen silent. Each store has a parameter of
+ * its own for it in its address; this file sets it.
  */
 
 #include "cli/run/run.h"
@@ -18,7 +18,7 @@ static const struct {
     {"mariadb:", "lease"},
 };
 
-/* The word of the store at `url`; NULL: it has no leases, or none of its own. */
+/* The parameter's name for the store at `url`; NULL: it has no lease, or none of its own. */
 static const char *find_word(const char *url)
 {
     for (size_t i = 0; url && i < sizeof words / sizeof words[0]; i++)

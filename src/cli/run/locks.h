@@ -55,10 +55,10 @@ bool mrt_run_wait(struct mrt_run *run, int *code);
 
 /* Opens the file of --flock; 0 or an exit code. */
 int mrt_run_open_file(struct mrt_run *run);
-/* Locks it if that needs no wait, or there is none; else EBUSY, or EINVALID and errno. */
+/* Locks the file of --flock, if there is one, without a wait. 0; EBUSY, or EINVALID and errno. */
 int mrt_run_lock_file(const struct mrt_run *run);
 void mrt_run_unlock_file(const struct mrt_run *run);
-/* Says so of names that are paths of files. */
+/* Warns of names that are paths of files. */
 void mrt_run_warn_of_files(const struct mrt_run *run);
 
 /* ------------------------------------------------------- signals.c */

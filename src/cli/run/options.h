@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The options of run, and those of them that elect, try, acquire and release have too.
+ * The options of run, and the parts of them that elect, try, acquire and release share.
  * Threads: one.
  */
 #ifndef MRT_CLI_RUN_OPTIONS_H

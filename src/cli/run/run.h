@@ -73,7 +73,7 @@ struct mrt_run { // NOLINT(clang-analyzer-optin.performance.Padding): there is o
     char label[MORTISE_LABEL_MAX + 1]; /* where none was given */
     char *const *command;              /* ended by NULL; of an election it may be empty */
     const char *value;                 /* of an election: what the leader says of itself */
-    bool observe, once; /* an election is looked at: as long as it goes on, or once */
+    bool observe, once;                /* an election is observed: until the end, or once */
     bool verbose;
     bool keep_descriptors;
     bool no_fork; /* -F */
@@ -105,7 +105,7 @@ struct mrt_run { // NOLINT(clang-analyzer-optin.performance.Padding): there is o
     char *address;                        /* the store's, for MORTISE_HELD */
     mrt_time acquired_at;
     bool is_leased; /* the holds end by themselves */
-    bool lost;      /* so the library told of one of them */
+    bool lost;      /* the library has reported it for one of them */
 
     sigset_t inherited_mask; /* what the command gets */
     int signal_fd;

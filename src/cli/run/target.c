@@ -121,7 +121,7 @@ static bool is_stray(const struct mrt_strays *strays, pid_t pid)
 
 struct search {
     const struct mrt_strays *strays;
-    int signal; /* 0: they are only looked for */
+    int signal; /* 0: only counts them */
     bool found;
 };
 

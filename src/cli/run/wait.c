@@ -21,10 +21,9 @@
 #include <unistd.h>
 
 #define LOOK_EVERY (100 * MRT_MILLISECOND)
-/* A store that has not said by then that others are first, and that is not away, may be one that
-   never says so. */
+/* A store that is not away and has not reported a place by then may be one that never does. */
 #define QUEUED_AFTER MRT_SECOND
-/* The pauses before a lock is asked for again whose name was in use as another kind. */
+/* The pauses before an acquire is repeated whose name was in use with another kind. */
 #define ASK_FIRST (5 * MRT_MILLISECOND)
 #define ASK_LAST (300 * MRT_MILLISECOND)
 /* So many refusals in a row of which a list shows no reason: where kinds take turns, the name may
@@ -199,7 +198,8 @@ static int acquire_as_made(struct waiting *waiting)
     return waiting->error;
 }
 
-/* A while before the store is asked again; a reader that waits says so. Whether it may be. */
+/* Pauses before the acquire is repeated; a waiting reader reports that it waits. Whether it may be
+ * repeated. */
 static bool pause_for(struct waiting *waiting, mrt_time pause, bool waits)
 {
     struct mrt_run *run = waiting->run;

@@ -45,7 +45,7 @@ static int fail_file(const char *path)
 
 static int read_token_file(struct mrt_serve *serve, const char *path)
 {
-    char text[MRT_SERVE_TOKEN_MAX + 3]; /* one too many is seen */
+    char text[MRT_SERVE_TOKEN_MAX + 3]; /* room to notice one too many */
     struct stat status;
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
     if (fd < 0 || fstat(fd, &status) < 0)

@@ -82,7 +82,7 @@ struct plan {
     const char *listen, *token_file;
     struct mrt_serve *serve;
     bool no_token;
-    bool done; /* an option asked for something else, as --help */
+    bool done; /* an option such as --help has ended the command */
 };
 
 /* ------------------------------------------------------------------ options */

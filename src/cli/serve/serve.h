@@ -82,7 +82,7 @@ struct mrt_serve {
     uint64_t changes[2][2];           /* revoke, break; refused, done */
     uint64_t losses;                  /* holders that were broken here */
     mrt_time look_took;               /* of the newest look */
-    char error[512];                  /* of the newest look; "": it succeeded */
+    char error[512];                  /* the error of the newest look; "": it succeeded */
     struct mrt_serve_job_list jobs;
     struct mrt_serve_job *running;
     bool ending;
@@ -107,16 +107,17 @@ int mrt_serve_listen(const struct mrt_serve_address *address, const char *text, 
                      char url[80]);
 /* "Bearer TOKEN", compared in a time that does not depend on how much of it is right. */
 bool mrt_serve_has_token(const struct mrt_serve *serve, const char *authorization);
-/* A name cannot be made to mean us by those who own it: Host is an address, localhost or ours. */
+/* Protects against names that their owners point to us: Host must be an address, localhost or ours.
+ */
 bool mrt_serve_is_our_host(const struct mrt_serve *serve, const char *host);
-/* The page that asks is of the same host, or no page asks. */
+/* The request comes from a page of the same host, or from no page. */
 bool mrt_serve_is_our_page(const struct mrt_http_request *request);
 
 /* ------------------------------------------------------------ look.c */
 
 /* Body of the looking thread; `argument` is the mrt_serve. */
 void *mrt_serve_look(void *argument);
-/* To be done by that thread; takes it over. Under the mutex. */
+/* Hands a request to the looking thread, which then owns it. Under the mutex. */
 void mrt_serve_add_job(struct mrt_serve *serve, struct mrt_serve_job *job);
 /* Answers all that has not been. Under the mutex. */
 void mrt_serve_end_jobs(struct mrt_serve *serve);

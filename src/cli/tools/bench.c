@@ -81,7 +81,7 @@ struct request {
 /* The results of one thread, which only that thread writes. */
 struct slot {
     struct mrt_histogram acquire, release, cycle;
-    uint64_t handovers; /* the one before was another thread */
+    uint64_t handovers; /* the thread before was another one */
     uint64_t overlaps;  /* someone else was inside */
     int error;
     uint64_t requests, round_trips; /* of the process's client, in the slot of its first thread */

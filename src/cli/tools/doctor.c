@@ -267,7 +267,7 @@ static void check_clocks(struct doctor *doctor)
 /* 0, or the exit code of what is wrong. */
 static int report(const struct doctor *doctor, int code)
 {
-    fflush(stdout); /* warnings come behind what they are about */
+    fflush(stdout); /* a warning stands behind its subject */
     for (int i = 0; i < doctor->count; i++)
         mrt_cli_say("warning: %s", doctor->findings[i]);
     if (doctor->count > 0)
