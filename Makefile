@@ -56,7 +56,7 @@ test:
 	@tools/run-tests
 
 test-long:
-	@tools/install-deps build test package
+	@tools/install-deps build test languages package
 	@tools/run-long --minutes $(or $(MINUTES),60) --old $(or $(OLD),b2a6b31) $(if $(SEED),--seed $(SEED)) $(PARTS)
 
 compat: all
