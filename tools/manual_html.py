@@ -62,7 +62,8 @@ def make_pages(pages, names_of, directory):
 
 
 def links_of(text):
-    return re.findall(r'<a href="([^"#:]+)(#[^"]*)?">', text)
+    """Pictures too."""
+    return re.findall(r'<(?:a href|img src)="([^"#:]+)(#[^"]*)?"', text)
 
 
 def make_documents(root, directory):
