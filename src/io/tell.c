@@ -41,6 +41,9 @@ static void call_completed(struct mrt_driver *driver)
     TAILQ_REMOVE(wait->handle, wait, handle_link);
     char detail[MRT_ERROR_DETAIL_MAX];
     mrt_error_clear();
+    /* mortise_close gave it back before this callback. */
+    if (wait->waiter.error == MORTISE_OK && !mrt_hold_live(wait->hold.slot, wait->hold.generation))
+        wait->waiter.error = MORTISE_ECLOSED;
     if (mrt_driver_outcome(driver, &wait->waiter) != MORTISE_OK) {
         mrt_error_copy_detail(detail);
         wait->detail = detail;

@@ -527,6 +527,26 @@ static void test_f17_close_of_a_foreign_client(void **state)
     mortise_lock_free(held);
 }
 
+static void note_held(void *argument, int error, mortise_hold hold)
+{
+    int *found = argument;
+    *found = error == MORTISE_OK && !mortise_is_held(hold) ? MORTISE_ENOTHELD : error;
+}
+
+/* A lock that is granted while the client closes: its callback has the error, or a hold. */
+static void test_no_callback_has_a_hold_that_close_has_ended(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 20; i++) {
+        int found = 1;
+        mortise_client *closing = api_open(i % 2 ? MORTISE_FOREIGN_LOOP : 0);
+        mortise_lock *lock = api_lock(closing, "close/granted");
+        check(mortise_acquire_async(lock, INT64_MAX, note_held, &found, NULL) == MORTISE_OK);
+        api_close(closing);
+        assert_true(found == MORTISE_OK || found == MORTISE_ECLOSED);
+    }
+}
+
 /* ------------------------------------------- every recipe in a foreign loop */
 
 enum { SEMAPHORE_MUTEX, EXCLUSIVE, WEIGHTED, READ, WRITE, RECIPES };
@@ -658,6 +678,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_a_blocked_foreign_client_is_woken),
         cmocka_unit_test(test_f3_deadline_of_a_foreign_operation),
         cmocka_unit_test(test_f17_close_of_a_foreign_client),
+        cmocka_unit_test(test_no_callback_has_a_hold_that_close_has_ended),
         cmocka_unit_test(test_g6_every_recipe_in_a_foreign_loop),
         cmocka_unit_test(test_every_recipe_blocks_in_a_foreign_client),
     };
