@@ -239,6 +239,7 @@ class Library:
             contract = self.contract_of(group)
             rest = re.sub(r"^0(?: and (?:\*\w+|both handles))?[;,.]? ?(?:or )?", "", contract)
             rest = re.sub(r"^Negative: ", "", rest).strip()
+            rest = re.sub(r"^(?:Errors|else) as ", "As ", rest)
             text = contract + (group.text if group.text.startswith("The same") else "")
             named += [error for error, _, _ in self.errors
                       if functions and re.search(rf"\b(?:MORTISE_)?{error}\b", text)]
@@ -288,7 +289,7 @@ class Library:
             out.append(", ".join(f"\\fB{name}\\fR()" for name in blocking) + ".")
         releases = {}
         for _, d in functions:
-            if d.name in self.since:
+            if d.name in self.since and self.since[d.name] != min(self.since.values()):
                 releases.setdefault(self.since[d.name], []).append(d.name)
         for release, names in sorted(releases.items()):
             out += [".PP", f"Since {release}: " + ", ".join(f"\\fB{n}\\fR()" for n in names) + "."]
