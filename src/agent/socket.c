@@ -5,9 +5,9 @@
  * socket is made under another name and renamed, so the path never leads to a socket that does not
  * listen, and what a dead agent has left there is replaced.
  *
- * The directory is made if it is missing, for this user alone unless others may connect. It must be
- * of this user or of root, and nobody else may write there: whoever can rename the socket can take
- * the agent's place.
+ * A missing directory is made, with rights only for this user unless others may connect. It must
+ * belong to this user or to root, and no other user may write there: a process that can rename the
+ * socket can take the agent's place.
  */
 #include "agent/socket.h"
 

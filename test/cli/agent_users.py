@@ -10,7 +10,7 @@ import time
 sys.dont_write_bytecode = True
 from agent import PATH, Client  # pylint: disable=wrong-import-position
 
-PATIENCE = 10  # seconds: for what should take milliseconds, on a machine that is busy
+PATIENCE = 10  # seconds, on a busy machine; each call takes milliseconds on an idle one
 
 
 def call():

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where several hold: whoever of them is killed, the next comes in at once, though it may
- * have begun to wait far behind. "At once" is here: because it was told, for nobody looks by the
- * clock for a minute.
+ * Locks with several holders: when any of them is killed, the next waiter is granted immediately,
+ * also one that queued far behind. Immediately means by a notification: the recheck is a minute.
  */
 #include "cmocka_all.h"
 #include "core/rule.h"
