@@ -177,7 +177,7 @@ static void test_zk_25_a_thread_that_exits_holding_leaves_it_held_until_close(vo
     api_close(other);
 }
 
-static void test_zk_25_max_hold_ends_what_a_thread_has_left(void **state)
+static void test_zk_25_max_hold_ends_the_hold_of_a_thread_that_exited(void **state)
 {
     (void)state;
     const mortise_lock_options options = {.size = sizeof options, .max_hold_ms = 200};
@@ -200,7 +200,7 @@ static int note_fence(void *argument, const mortise_entry *entry)
     return 0;
 }
 
-static void test_zk_25_an_operator_breaks_what_a_thread_has_left(void **state)
+static void test_zk_25_an_operator_breaks_the_hold_of_a_thread_that_exited(void **state)
 {
     (void)state;
     mortise_client *client = api_open(0), *boss = api_open(0);
@@ -296,8 +296,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_e1_u13_any_thread_releases_a_hold_without_an_owner),
         cmocka_unit_test(test_f19_only_the_owner_releases),
         cmocka_unit_test(test_zk_25_a_thread_that_exits_holding_leaves_it_held_until_close),
-        cmocka_unit_test(test_zk_25_max_hold_ends_what_a_thread_has_left),
-        cmocka_unit_test(test_zk_25_an_operator_breaks_what_a_thread_has_left),
+        cmocka_unit_test(test_zk_25_max_hold_ends_the_hold_of_a_thread_that_exited),
+        cmocka_unit_test(test_zk_25_an_operator_breaks_the_hold_of_a_thread_that_exited),
         cmocka_unit_test(test_zk_25_a_thread_with_the_same_owner_releases_for_one_that_exited),
         cmocka_unit_test(test_zk_25_threads_of_one_session_count_together),
     };

@@ -45,7 +45,7 @@ row() {
     true
 }
 
-@test "u39 doctor: what matters first, settings that differ from the default, and a verdict" {
+@test "u39 doctor: faults first, settings that differ from the default, and a verdict" {
     run -0 "$MORTISE" doctor
     [ "${lines[0]}" = store ]
     [[ "${lines[2]}" == "  answers "*"yes, a lock in "* ]]

@@ -44,7 +44,7 @@ says() {
     says 'settings:1: the line names no option: "zzzz" is unknown' 78 --config settings run x -- true
 }
 
-@test "u29 break and revoke say who has the lock instead" {
+@test "u29 break and revoke name the holder that has another fence" {
     says 'a: nobody holds it' 1 break a --fence 5
     says 'a: nobody holds it' 1 revoke a
     start_holder a

@@ -63,7 +63,7 @@ fence_of() {
     "$MORTISE" ls "$1" --json | python3 -c 'import json, sys; print(json.load(sys.stdin)[0]["fence"])'
 }
 
-@test "serve: locks, a queue in order and what was counted, as JSON" {
+@test "serve: locks, a queue in order and counters, as JSON" {
     serve
     is api/overview 'it["locks"] == 0 and it["error"] is None and not it["changes"]'
     start_holder 'a/b c'
@@ -83,7 +83,7 @@ fence_of() {
     is 'api/lock?name=nobody' 'it["state"] == "free" and it["kind"] is None and it["holders"] == []'
 }
 
-@test "u10 u16 u26 serve: what is stuck, how much of a semaphore is used, and who held before" {
+@test "u10 u16 u26 serve: the longest wait, the used share of a semaphore, and earlier holders" {
     serve
     is api/overview 'it["longest_wait"] is None and it["oldest_hold"] is None'
     is 'api/lock?name=s' 'it["previous"] == []'
@@ -371,7 +371,7 @@ PY
     is api/overview 'it["counts"]["holds"]["count"] == 1' # the delay is none
 }
 
-@test "serve: what cannot be right is refused at once, and nothing is made" {
+@test "serve: wrong options are refused immediately, and no file is made" {
     for words in name '--listen 80' '--listen :80' '--listen 127.0.0.1' '--listen 127.0.0.1:x' '--listen ::1:80' \
         '--listen 127.0.0.1:65536' '--listen example.org:80' '--interval 50ms' '--metric-locks 1001' '--no-such'; do
         fails_with 64 timeout 60 "$MORTISE" serve $words
@@ -470,7 +470,7 @@ PY
 }
 
 # More of them than there is room for; each sends a byte of its header now and then.
-@test "serve: strangers that take all connections do not keep out who has the token" {
+@test "serve: strangers that take all connections do not keep out a client with the token" {
     with_token
     python3 - "$AT" <<'PY' 3>&- &
 import socket, sys, time, urllib.parse

@@ -76,7 +76,7 @@ on_server() {
     keeper_leaves_a_delay
 }
 
-@test "acquire: what a script holds is not waited for in vain by what it calls" {
+@test "acquire: a command that waits for a lock of its own script is refused" {
     on_server
     keeper_is_not_waited_for_in_vain
 }

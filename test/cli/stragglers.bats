@@ -101,7 +101,7 @@ is_kept_for_it() {
     run -1 pgrep -f '^sleep 600.25'
 }
 
-@test "--stragglers=end: what was mortise's child before the command is not touched" {
+@test "--stragglers=end: a child that mortise had before the command is not touched" {
     sh -c 'setsid sleep 600 3>&- & echo $! >before; sleep 0.1
            exec "$MORTISE" run --stragglers end a -- true'
     is_running "$(cat before)"

@@ -136,7 +136,7 @@ on_terminal() {
     waiters zbusy 2
 }
 
-@test "u19 top: below the queue is who held the lock before" {
+@test "u19 top: earlier holders are below the queue" {
     busy
     BUSY=$BUSY on_terminal previous
 }

@@ -237,7 +237,7 @@ print(int((at["child-exit"] - at["started"]).total_seconds() * 1000))'
     keeper_is_killed
 }
 
-@test "acquire: what a script holds is not waited for in vain by what it calls" {
+@test "acquire: a command that waits for a lock of its own script is refused" {
     on_server
     keeper_is_not_waited_for_in_vain
 }

@@ -543,7 +543,7 @@ static void test_h_a_repeated_start_makes_no_second_session(void **state)
 
 /* -------------------------------------------------------------------- i */
 
-static void test_i_try_takes_what_is_free(void **state)
+static void test_i_a_try_of_a_free_lock_is_granted(void **state)
 {
     (void)state;
     struct mrt_event view = port_try(&first, "i/1", port_id());
@@ -975,7 +975,7 @@ static const struct CMUnitTest tests[] = {
     TEST(test_g_a_new_session_follows_an_ended_one),
     TEST(test_h_append_again_is_a_refresh),
     TEST(test_h_a_repeated_start_makes_no_second_session),
-    TEST(test_i_try_takes_what_is_free),
+    TEST(test_i_a_try_of_a_free_lock_is_granted),
     TEST(test_i_try_leaves_nothing_behind),
     TEST(test_i_a_hopeful_try_leaves_nothing_behind),
     TEST(test_i_try_is_not_blocked_by_the_dead),

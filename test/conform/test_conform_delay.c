@@ -221,7 +221,7 @@ static void test_s_a_waiter_is_told_that_a_delay_begins(void **state)
     assert_in_range(waiting.recheck, 1, SHORT);
 }
 
-static void test_s_what_was_detached_has_no_delay(void **state)
+static void test_s_a_detached_ticket_has_no_delay(void **state)
 {
     (void)state;
     if (!first.ops->capabilities.detach)
@@ -268,7 +268,7 @@ int main(int argc, char **argv)
         TEST(test_s_a_delayed_ticket_keeps_its_permits),
         TEST(test_s_each_waiter_knows_when_a_delay_ends),
         TEST(test_s_a_waiter_is_told_that_a_delay_begins),
-        TEST(test_s_what_was_detached_has_no_delay),
+        TEST(test_s_a_detached_ticket_has_no_delay),
     };
     return run_on_place(argc, argv, tests, sizeof tests / sizeof tests[0]);
 }

@@ -159,7 +159,7 @@ static void acquire_and_release_for_good(mortise_client *client, const char *nam
 
 /* A transaction that ends without a holder does not wait for the disk, and is undone when the
  * server loses its memory. Nobody has been granted anything for it. */
-static void test_sq_08_a_server_that_forgets_what_is_not_on_disk(void **state)
+static void test_sq_08_a_server_loses_commits_that_are_not_on_disk(void **state)
 {
     (void)state;
     mortise_client *first = open_client("lease=3600s"), *second = open_client("lease=3600s"),
@@ -320,7 +320,7 @@ int main(int count, char **arguments)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_sq_15_the_listener_is_terminated_between_release_and_wake),
-        cmocka_unit_test(test_sq_08_a_server_that_forgets_what_is_not_on_disk),
+        cmocka_unit_test(test_sq_08_a_server_loses_commits_that_are_not_on_disk),
         cmocka_unit_test(test_sq_08_a_release_that_a_server_forgets_is_made_again),
         cmocka_unit_test(test_sq_15_a_new_connection_listens),
         cmocka_unit_test(test_sq_09_one_of_several_hosts_is_promoted_later),

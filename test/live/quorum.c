@@ -140,7 +140,7 @@ static void test_m9_m11_rd_11_a_renewal_needs_two_of_three(void **state)
     assert_int_equal(renew(), MRT_RENEWED);
 }
 
-static void test_m9_rd_11_a_lock_is_renewed_by_those_who_have_it(void **state)
+static void test_m9_rd_11_a_lock_is_renewed_by_the_members_that_have_it(void **state)
 {
     (void)state;
     occupy(2);
@@ -236,7 +236,7 @@ static void test_m9_rd_09_a_member_without_the_newest_renewal_does_not_count(voi
 }
 
 /* Their sessions are as old as the first START, from which nobody counts any more. */
-static void test_m9_rd_09_a_start_is_not_proven_by_what_an_earlier_one_began(void **state)
+static void test_m9_rd_09_a_start_is_not_proven_by_an_earlier_starts_session(void **state)
 {
     (void)state;
     for (unsigned i = 0; i < place_members; i++)
@@ -498,12 +498,12 @@ static const struct CMUnitTest tests[] = {
     THREE(test_m7_an_answer_to_an_attempt_that_failed_counts_for_no_other),
     THREE(test_m7_a_slow_members_append_is_undone_behind_the_session),
     THREE(test_m9_m11_rd_11_a_renewal_needs_two_of_three),
-    THREE(test_m9_rd_11_a_lock_is_renewed_by_those_who_have_it),
+    THREE(test_m9_rd_11_a_lock_is_renewed_by_the_members_that_have_it),
     THREE(test_m9_a_lock_that_members_forgot_is_lost),
     THREE(test_m9_rd_11_rd_22_a_renewal_proves_no_lock_that_members_miss),
     THREE(test_m9_a_member_that_misses_a_lock_is_queried_before_it_counts),
     THREE(test_m9_rd_09_a_member_without_the_newest_renewal_does_not_count),
-    THREE(test_m9_rd_09_a_start_is_not_proven_by_what_an_earlier_one_began),
+    THREE(test_m9_rd_09_a_start_is_not_proven_by_an_earlier_starts_session),
     cmocka_unit_test_setup_teardown(test_m9_rd_09_a_member_started_late_has_not_the_newest_renewal,
                                     make_three, close_place),
     cmocka_unit_test_setup_teardown(

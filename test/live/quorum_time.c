@@ -205,7 +205,7 @@ static void expect_no_loss_by_step(mortise_hold hold, time_t step)
 }
 
 /* By the clock of the caller, whom nobody answers, and which nobody can set. */
-static void test_m2_m5_m10_a_hold_is_valid_for_what_is_left_of_the_lease(void **state)
+static void test_m2_m5_m10_a_hold_is_valid_for_the_rest_of_the_lease(void **state)
 {
     (void)state;
     mortise_client *client;
@@ -338,7 +338,7 @@ int quorum_time(void)
         WITH(test_m6_m8_rd_10_a_failed_claim_is_removed_where_nobody_has_answered, open_three),
         WITH(test_m12_rd_18_pauses_are_of_random_length, open_five),
         WITH(test_m12_rd_18_pauses_are_longer_than_the_round, open_five),
-        cmocka_unit_test_teardown(test_m2_m5_m10_a_hold_is_valid_for_what_is_left_of_the_lease,
+        cmocka_unit_test_teardown(test_m2_m5_m10_a_hold_is_valid_for_the_rest_of_the_lease,
                                   reset_clock),
         WITH(test_m10_rd_09_a_majority_at_the_end_of_the_lease_grants_nothing, make_late),
     };

@@ -218,7 +218,7 @@ static void test_h6_a_wrong_password_is_reported_immediately(void **state)
     mortise_close(client);
 }
 
-static void test_h6_close_says_what_denied_the_release_and_nothing_older(void **state)
+static void test_h6_close_gives_the_reason_that_denied_the_release_and_no_older_one(void **state)
 {
     (void)state;
     mortise_hold refused;
@@ -575,7 +575,7 @@ int main(void)
         TEST(test_the_rights_that_the_manual_names_suffice),
         TEST(test_forged_notifications_grant_nothing),
         TEST(test_h6_a_wrong_password_is_reported_immediately),
-        TEST(test_h6_close_says_what_denied_the_release_and_nothing_older),
+        TEST(test_h6_close_gives_the_reason_that_denied_the_release_and_no_older_one),
         TEST(test_a_password_without_a_user_opens_the_server),
         TEST(test_databases_and_namespaces_are_apart),
         TEST(test_se_03_no_exclusive_lock_is_a_key_of_the_store),

@@ -178,7 +178,7 @@ static void test_se_02_a_password_of_redis_may_stand_in_the_environment(void **s
 
 /* -------------------------------------------------------------------- errors */
 
-static void test_rd_15_rd_16_rd_22_what_errors_mean(void **state)
+static void test_rd_15_rd_16_rd_22_errors_of_the_server_have_these_codes(void **state)
 {
     (void)state;
     static const struct {
@@ -236,7 +236,7 @@ int main(void)
         cmocka_unit_test(test_se_01_no_password_in_a_uri_and_none_is_shown),
         cmocka_unit_test(test_se_02_the_password_is_a_line_in_a_safe_file),
         cmocka_unit_test(test_se_02_a_password_of_redis_may_stand_in_the_environment),
-        cmocka_unit_test(test_rd_15_rd_16_rd_22_what_errors_mean),
+        cmocka_unit_test(test_rd_15_rd_16_rd_22_errors_of_the_server_have_these_codes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

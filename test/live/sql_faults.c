@@ -104,7 +104,7 @@ static void come_late(enum sql_part part)
     sql_proxy_stop(proxy);
 }
 
-static void test_sq_07_what_an_old_connection_left_does_nothing(void **state)
+static void test_sq_07_a_request_of_an_old_connection_does_nothing(void **state)
 {
     (void)state;
     come_late(SQL_APPEND);
@@ -444,7 +444,7 @@ int main(int count, char **arguments)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_sq_07_f10_an_answer_is_lost_after_the_commit),
         cmocka_unit_test(test_sq_07_a_request_is_lost_before_the_server),
-        cmocka_unit_test(test_sq_07_what_an_old_connection_left_does_nothing),
+        cmocka_unit_test(test_sq_07_a_request_of_an_old_connection_does_nothing),
         cmocka_unit_test(test_sq_07_c11_a_late_detach_or_adoption_does_nothing),
         cmocka_unit_test(test_sq_07_an_old_connection_is_not_taken_for_the_newest),
         cmocka_unit_test(test_a_command_behind_a_release_is_sent_before_the_release_is_answered),

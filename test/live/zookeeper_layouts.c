@@ -408,7 +408,7 @@ static void test_g6_a_node_of_another_layout_comes_while_we_wait_and_hold(void *
 
 /* ------------------------------------------------------------ what recipe carries */
 
-static void test_g2_the_recipe_refuses_what_its_names_cannot_say(void **state)
+static void test_g2_the_recipe_refuses_locks_that_its_names_cannot_express(void **state)
 {
     (void)state;
     mortise_client *client = open_at(zk_place_port(), "recipe");
@@ -663,8 +663,8 @@ int main(void)
                                         end),
         cmocka_unit_test_setup_teardown(
             test_g6_a_node_of_another_layout_comes_while_we_wait_and_hold, begin, end),
-        cmocka_unit_test_setup_teardown(test_g2_the_recipe_refuses_what_its_names_cannot_say, begin,
-                                        end),
+        cmocka_unit_test_setup_teardown(
+            test_g2_the_recipe_refuses_locks_that_its_names_cannot_express, begin, end),
         cmocka_unit_test_setup_teardown(test_f13_clients_of_all_layouts_share_a_semaphore, begin,
                                         end),
         cmocka_unit_test_setup_teardown(test_f10_a_lost_create_is_found_by_its_owner, begin, end),

@@ -414,7 +414,7 @@ static void test_i8_without_other_clients_a_turn_is_renewed_without_a_wait(void 
     core_free(&core);
 }
 
-static void test_z10_fences_never_leave_what_the_ticket_owns(void **state)
+static void test_z10_fences_stay_in_the_span_of_the_ticket(void **state)
 {
     (void)state;
     struct core core;
@@ -716,7 +716,7 @@ int main(void)
         cmocka_unit_test(test_i8_the_first_grant_of_a_turn_is_never_too_late),
         cmocka_unit_test(test_i8_a_turn_that_ends_while_the_lock_lies_free),
         cmocka_unit_test(test_i8_without_other_clients_a_turn_is_renewed_without_a_wait),
-        cmocka_unit_test(test_z10_fences_never_leave_what_the_ticket_owns),
+        cmocka_unit_test(test_z10_fences_stay_in_the_span_of_the_ticket),
         cmocka_unit_test(test_h2_i5_a_try_needs_the_local_tier_first),
         cmocka_unit_test(test_h2_a_woken_try_fails_if_another_thread_took_the_lock),
         cmocka_unit_test(test_h2_a_try_behind_a_waiter_whose_session_starts),

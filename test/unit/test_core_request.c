@@ -54,7 +54,7 @@ static struct mrt_id lose_session(struct core *core)
 
 /* ------------------------------------------------------------------ requests */
 
-static void test_k1_a_read_brings_what_the_store_has(void **state)
+static void test_k1_a_read_brings_the_stores_value(void **state)
 {
     (void)state;
     struct core core;
@@ -670,7 +670,7 @@ static void test_values_end_with_their_tickets(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_k1_a_read_brings_what_the_store_has),
+        cmocka_unit_test(test_k1_a_read_brings_the_stores_value),
         cmocka_unit_test(test_k1_a_write_is_copied_and_refused_or_done),
         cmocka_unit_test(test_k1_a_write_of_unknown_outcome_keeps_its_identity),
         cmocka_unit_test(test_k1_a_read_of_unknown_outcome_is_just_repeated),

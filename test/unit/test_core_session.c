@@ -43,7 +43,7 @@ static void expect_told(struct core *core, struct mrt_hold *hold, mortise_state 
 
 /* ------------------------------------------------------------------- lease */
 
-static void test_what_is_left_of_a_lease_between_two_proofs(void **state)
+static void test_the_rest_of_a_lease_between_two_proofs(void **state)
 {
     (void)state;
     assert_int_equal(mrt_lease_left(LEASE, 0), LEASE - MARGIN - THIRD);
@@ -401,7 +401,7 @@ static void test_a_store_that_dates_its_proofs_is_believed_and_nothing_else(void
 }
 
 /* The store may know of a later sign of life than START: the connection that made the session. */
-static void test_a_session_is_dated_from_what_proved_it(void **state)
+static void test_a_session_is_dated_from_its_proof(void **state)
 {
     (void)state;
     struct core core;
@@ -439,7 +439,7 @@ static void test_a_renewal_may_carry_a_proof_without_lag(void **state)
 }
 
 /* With these lags, answered after 10 ms, so much of the lease is left when a renewal is due. */
-static void test_what_is_left_of_a_lease_whose_proofs_lag(void **state)
+static void test_the_rest_of_a_lease_whose_proofs_lag(void **state)
 {
     (void)state;
     const struct {
@@ -967,7 +967,7 @@ static void test_f17_close_when_the_lease_has_run_out_unnoticed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_what_is_left_of_a_lease_between_two_proofs),
+        cmocka_unit_test(test_the_rest_of_a_lease_between_two_proofs),
         cmocka_unit_test(test_c13_no_command_is_sent_before_the_first_acquire),
         cmocka_unit_test(test_start_comes_once_for_all_queues),
         cmocka_unit_test(test_a_start_that_fails_for_now_is_repeated_for_the_same_session),
@@ -985,9 +985,9 @@ int main(void)
         cmocka_unit_test(test_a_late_proof_leaves_it_suspended),
         cmocka_unit_test(test_a_lagging_proof_counts_from_the_one_before),
         cmocka_unit_test(test_the_lag_counts_from_the_acknowledgement),
-        cmocka_unit_test(test_a_session_is_dated_from_what_proved_it),
+        cmocka_unit_test(test_a_session_is_dated_from_its_proof),
         cmocka_unit_test(test_a_renewal_may_carry_a_proof_without_lag),
-        cmocka_unit_test(test_what_is_left_of_a_lease_whose_proofs_lag),
+        cmocka_unit_test(test_the_rest_of_a_lease_whose_proofs_lag),
         cmocka_unit_test(test_a_suspension_is_reported_before_the_loss),
         cmocka_unit_test(test_a_store_that_dates_its_proofs_is_believed_and_nothing_else),
         cmocka_unit_test(test_suspended_at_once_if_the_start_was_slow),

@@ -406,7 +406,7 @@ static void test_zk_10_a_late_grant_with_an_earlier_fence_is_looked_at(void **st
     core_free(&core);
 }
 
-static void test_h2_a_try_asks_the_store_whoever_else_waits(void **state)
+static void test_h2_a_try_is_sent_to_the_store_although_others_wait(void **state)
 {
     (void)state;
     struct core core;
@@ -549,7 +549,7 @@ int main(void)
         cmocka_unit_test(test_f6_a_newcomer_waits_until_a_removal_can_be_sent),
         cmocka_unit_test(test_f6_a_newcomer_is_served_if_the_store_gives_an_unwanted_append_back),
         cmocka_unit_test(test_zk_10_a_late_grant_with_an_earlier_fence_is_looked_at),
-        cmocka_unit_test(test_h2_a_try_asks_the_store_whoever_else_waits),
+        cmocka_unit_test(test_h2_a_try_is_sent_to_the_store_although_others_wait),
         cmocka_unit_test(test_z1_a_try_that_a_store_queued_is_busy),
         cmocka_unit_test(test_f7_a_refusal_is_for_the_waiter_whose_ticket_it_was),
         cmocka_unit_test(test_no_memory_for_one_of_many_tickets),

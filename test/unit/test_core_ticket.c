@@ -259,7 +259,7 @@ static void test_f7_z2_every_answer_in_every_state(void **state)
 
 /* -------------------------------------------------------------- commands */
 
-static void test_append_says_what_the_recipe_is(void **state)
+static void test_an_append_carries_the_recipe(void **state)
 {
     (void)state;
     struct core core;
@@ -1160,7 +1160,7 @@ static int run_all(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_f7_z2_every_answer_in_every_state),
-        cmocka_unit_test(test_append_says_what_the_recipe_is),
+        cmocka_unit_test(test_an_append_carries_the_recipe),
         cmocka_unit_test(test_an_answer_of_an_earlier_attempt_is_dropped),
         cmocka_unit_test(test_tickets_are_used_again_under_new_identities),
         cmocka_unit_test(test_wakes_are_answered_by_one_look_at_a_time),
