@@ -42,8 +42,8 @@ static void meet_in_queue(mortise_lock *lock, mortise_lock *others)
     sql_await("SELECT count(*) FROM ticket", 0);
 }
 
-/* As long as its end is not answered, and when that is an error, it is not believed; and then there
-   is one ticket, and its client's. */
+/* A transaction does not count while its COMMIT is not answered, nor if the answer is an error.
+ * Afterwards there is one ticket, that of its client. */
 static mortise_hold acquire_refused(struct sql_proxy *proxy, mortise_lock *lock, const char *part,
                                     unsigned number, bool done)
 {

@@ -392,7 +392,8 @@ static void test_sq_04_c11_a_server_that_is_killed_and_comes_back(void **state)
     assert_int_equal(mortise_close(client), MORTISE_OK);
 }
 
-/* At the end of the lease it is lost: that it is renewed, or there, is not believed. */
+/* At the end of the lease the hold is lost, although the read-only server still shows the session
+ * and the ticket. */
 static void turn_read_only(const char *parameters)
 {
     mortise_client *client = open_client(parameters), *late = open_client(parameters);

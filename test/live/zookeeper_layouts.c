@@ -23,7 +23,7 @@
 #include <string.h>
 
 #define ROOT "/test/root/mortise"
-#define SOON 4000 /* before the look that is behind every wait, each 5 s */
+#define SOON 4000 /* before the recheck that every wait has, every 5 s */
 
 static struct zk_raw *raw;
 static struct zk_proxy *proxy;

@@ -379,8 +379,8 @@ static mrt_time idle_limit(const struct world *world, int queue)
            (reactions * (p->reaction_us + 1) + p->fair_us) * MRT_MICROSECOND;
 }
 
-/* A lock that has been given to a client is had by a thread of it, or given back; if it lingers,
-   when another wants it. */
+/* A lock that was granted to a client is held by one of its threads, or released in time; if it
+ * lingers, once another client wants it. */
 static void check_idle(struct world *world, int queue)
 {
     struct queue_state *state = &world->queues[queue], before = *state;

@@ -38,8 +38,8 @@ struct multi {
 
 /* The client whose call runs now; NULL: the world runs. */
 extern struct multi *multi_running;
-/* In a call: has something done by the world, unless its client is dead; lets the world go on
-   until multi_step, or the client's death. */
+/* Called inside a call: the first runs a function in the world, unless its client is dead; the
+ * second lets the world go on until multi_step, or the client's death. */
 void multi_on_world(void (*asked)(struct multi *multi, void *argument), void *argument);
 void multi_leave_to_world(void);
 /* In the world. */

@@ -390,7 +390,7 @@ static void draw_old(struct profile *p, uint64_t seed)
         return;
     p->old_answers = profile_scale(&random, 5000);
     if (random_below(&random, 2))
-        p->refuse_for_good = profile_scale(&random, 1000); /* those of renewals are old ones too */
+        p->refuse_for_good = profile_scale(&random, 1000); /* refusals of renewals come late, too */
 }
 
 /* A store that is wiped grants at once, whoever trusts what it had. */

@@ -146,7 +146,7 @@ static bool is_guarded(const struct redis_server *server)
     return guard > 0 && server->forgot > 0 && redis_ms(server) < server->forgot + guard;
 }
 
-/* A fault of the servers breaks the promise that nobody else has the lock. */
+/* A fault of the servers that may let two clients hold at the same time. */
 static bool is_breached(const struct profile *p)
 {
     return p->clock_step_us > 0 || (p->redis_amnesia > 0 && p->redis_uptime_us == 0);

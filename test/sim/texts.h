@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Mutants of what the simulated servers read: Redis's scripts (redis_script.c has what stands there
- * and what in its place) and PostgreSQL's statements (pg_statement.c). Those of the sources are in
- * test/mutants.
+ * Mutants of what the simulated servers read: Redis's scripts (redis_script.c has the original and
+ * the replacement of each) and PostgreSQL's statements (pg_statement.c). Those of the sources are
+ * in test/mutants.
  */
 #ifndef SIM_TEXTS_H
 #define SIM_TEXTS_H

@@ -517,8 +517,8 @@ static void freeze(struct zk_ensemble *ensemble, int server, mrt_time until)
         ensemble->world->silent_until = until + 100 * MRT_MILLISECOND; /* and what it says then */
 }
 
-/* Before there is any session all followers may do so at once. The next one does not before
-   whoever left this one is proven where it went. */
+/* Before there is a session, all followers may stand still together. Later the next follower does
+ * so only after each client that left this one has a proof at its new server. */
 static void stand_still(struct world *world, struct task *task)
 {
     struct zk_ensemble *ensemble =

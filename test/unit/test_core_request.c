@@ -449,7 +449,7 @@ static void test_an_observer_looks_again_in_the_next_session(void **state)
     struct mrt_request *observer = observing(&core, &command);
     answer_value(&core, command, 5, "a");
     expect_news(&core, observer, 5, "a");
-    lose_session(&core); /* and with it whoever was to tell of changes */
+    lose_session(&core); /* and with it the server that would report changes */
     core_start(&core);
     command = core_fetch(&core, MRT_OBSERVE);
     struct mrt_id id = command->ticket;

@@ -69,7 +69,7 @@ struct mrt_keeper_reply {
     uint32_t size;
     int code;                     /* an exit code */
     uint64_t fence;               /* of renew */
-    char text[MRT_RUN_HELD_SIZE]; /* what is wrong; of tell the line of MORTISE_HELD; "" */
+    char text[MRT_RUN_HELD_SIZE]; /* the error; of tell the line of MORTISE_HELD; or "" */
 };
 
 struct mrt_keeper_socket {

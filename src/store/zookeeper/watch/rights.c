@@ -45,7 +45,7 @@ static void keep_rights(struct mrt_zk_session *session, const struct ACL_vector 
             memcpy(session->rights.own + strlen(session->rights.own), line, strlen(line) + 1);
 }
 
-/* Whether nobody may make markers who may not do the same with a node of ours. */
+/* Whether all clients that may make markers have the same rights to our nodes. */
 static bool are_ours(const struct mrt_zk_session *session, const struct ACL_vector *rights)
 {
     char line[MRT_ZK_RIGHTS_MAX];
