@@ -342,7 +342,7 @@ static void acquire(struct world *world, struct actor *actor, int queue)
     client_pump(world, client);
 }
 
-/* Takes over a lock that is nobody's; false: there is none. */
+/* Adopts a detached lock; false: there is none. */
 static bool adopt(struct world *world, struct actor *actor)
 {
     struct client *client = actor->client;
@@ -533,7 +533,7 @@ static void verify(struct world *world, struct actor *actor, struct grip *grip)
     client_pump(world, client);
 }
 
-/* Leaves a lock to nobody; false: it stays. */
+/* Detaches a lock; false: it stays held. */
 static bool detach(struct world *world, struct actor *actor, struct grip *grip)
 {
     struct client *client = actor->client;

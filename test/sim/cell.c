@@ -114,7 +114,7 @@ void cell_boot(struct world *world, struct client *client)
     plan(world, client);
 }
 
-/* Its write may have been done, or may be yet. */
+/* Its write may have been executed, or may still be. */
 void cell_died(struct world *world, struct client *client)
 {
     struct writer *writer = &client->writer;

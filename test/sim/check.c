@@ -60,8 +60,8 @@ static bool is_quiet(const struct world *world)
            (world->drawn.zk_still_every_us == 0 || world->phase != PHASE_CHAOS);
 }
 
-/* A hold is lost only if nobody could have kept it: one server of several that stands still, or
-   is silent from the beginning, is no reason; nor is it afterwards, if it was the only one. */
+/* A hold may be lost only if no client could have kept it. One server of several that stands still,
+ * or is silent from the beginning, is no reason; nor is the only server, once it goes on. */
 void check_lost(struct world *world, const struct client *client, const struct grip *grip)
 {
     const struct profile *p = &world->drawn;
@@ -77,7 +77,7 @@ void check_lost(struct world *world, const struct client *client, const struct g
         check_fail(world, client->index, grip->queue, "a hold was lost without a cause");
 }
 
-/* Besides, no session ends by what befalls it. */
+/* Besides, no session ends by a fault. */
 static bool keeps_clients(const struct world *world)
 {
     const struct profile *p = &world->drawn;
@@ -94,8 +94,8 @@ static bool keeps_sessions(const struct world *world)
     return keeps_clients(world) && is_quiet(world);
 }
 
-/* Nothing is wrong but that one server of several may stand still: a lock that is free goes to the
-   next at once, or once it has left that server. */
+/* The only fault is that one server of several may stand still: a free lock goes to the next waiter
+ * immediately, or once its client has left that server. */
 static bool is_calm_or_still(const struct world *world)
 {
     const struct profile *p = &world->drawn;
@@ -103,7 +103,7 @@ static bool is_calm_or_still(const struct world *world)
            p->wake_lost + p->wake_late_us + p->break_every_us + p->refuse_for_good + p->detach == 0;
 }
 
-/* Nothing is wrong at all: a lock that is free goes to the next at once. */
+/* There is no fault: a free lock goes to the next waiter immediately. */
 static bool is_calm(const struct world *world)
 {
     return is_calm_or_still(world) && is_quiet(world);
@@ -307,7 +307,7 @@ static void check_queue(struct world *world, int queue)
     lone_check_served(world, queue, sum > 0, 2 * idle_limit(world, queue));
 }
 
-/* Whether a thread of the client has what the ticket grants. */
+/* Whether a thread of the client holds by this ticket. */
 static bool is_had(const struct world *world, const struct client *client, int queue,
                    uint64_t fence, uint64_t span)
 {
@@ -329,7 +329,7 @@ static struct idle idle_of(const struct world *world, const struct queue_state *
     return (struct idle){.fence = fence, .since = world->now, .wanted = MRT_TIME_NEVER};
 }
 
-/* A hold of that fence has ended: nobody had it until now, if that is seen. */
+/* A hold of that fence has ended. */
 void check_released(struct world *world, int queue, uint64_t fence)
 {
     struct queue_state *state = &world->queues[queue];
@@ -365,7 +365,8 @@ static mrt_time way_back(const struct world *world)
     return (12 * p->delay_us + steps * (p->pg_work_us + 2) + 200) * MRT_MICROSECOND;
 }
 
-/* Where one is told by another, a departure may let in as many, one after the other. */
+/* Where each grant notifies the next waiter, a departure may let in several, one after the other.
+ */
 static mrt_time idle_limit(const struct world *world, int queue)
 {
     const struct profile *p = &world->drawn;
@@ -418,7 +419,7 @@ void check_step(struct world *world)
         if (is_calm_or_still(world))
             check_idle(world, queue);
         else
-            world->queues[queue].idle_count = 0; /* what it does meanwhile is not looked at */
+            world->queues[queue].idle_count = 0; /* its steps meanwhile are not checked */
         if (world->server_changed)
             follow_turn(world, queue);
     }
@@ -462,7 +463,7 @@ static void check_fence(struct world *world, const struct client *client, const 
         check_fail(world, client->index, grip->queue, "a hand-over though there is no budget");
 }
 
-/* Nobody who came earlier is passed over, if the order is strict or he has waited too long. */
+/* No earlier waiter is passed over, if the order is strict or it has waited too long. */
 static void check_order(struct world *world, const struct actor *actor)
 {
     const struct client *client = actor->client;
@@ -585,7 +586,7 @@ static bool conflict(const struct mrt_command *a, const struct mrt_command *b)
 {
     if (a->serial == b->serial)
         return true;
-    if (!mrt_id_none(a->ticket) && a->queue && b->queue) /* what is adopted may come again */
+    if (!mrt_id_none(a->ticket) && a->queue && b->queue) /* an adopted ticket may come again */
         return mrt_id_equal(a->ticket, b->ticket) && mrt_id_equal(a->session, b->session);
     return a->type == b->type && mrt_id_equal(a->session, b->session) && !a->queue && !b->queue;
 }

@@ -131,8 +131,8 @@ static void take(struct world *world, struct client *client, struct mrt_command 
         link_submit(world, client, &copy);
 }
 
-/* A store that is busy keeps what it was given for as long as its patience lasts; no other command
-   is fetched meanwhile. Whether it was taken at once. */
+/* A busy store keeps its command for as long as its patience lasts; no other command is fetched
+ * meanwhile. Whether the command was taken immediately. */
 static bool submit(struct world *world, struct client *client, struct mrt_command *command)
 {
     if (!random_chance(&world->random, world->profile.busy)) {

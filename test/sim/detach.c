@@ -26,13 +26,13 @@ static bool may_be_there(const struct detached *detached)
     return detached->state != DETACHED_NONE && detached->state != DETACHED_OVER;
 }
 
-/* Once nobody is at it any more its place is free. */
+/* Frees the place of a ticket that no client works on. */
 static void end(struct detached *detached)
 {
     detached->state = detached->wanted > 0 ? DETACHED_OVER : DETACHED_NONE;
 }
 
-/* The ticket as the server has it; 0: it is not there, or somebody's. */
+/* The detached ticket at the server; 0: it is not there, or a session has it. */
 static uint64_t find(struct world *world, const struct detached *detached)
 {
     struct truth truth;
@@ -99,7 +99,7 @@ bool detach_begin(struct world *world, struct actor *actor, struct grip *grip)
     return true;
 }
 
-/* One that was told to be nobody's, or may be. */
+/* A ticket that is detached, or may be. */
 static struct detached *pick(struct world *world)
 {
     struct detached *found[DETACHED_MAX];
@@ -127,7 +127,7 @@ bool detach_adopt(struct world *world, struct actor *actor)
 
 /* ------------------------------------------------------------------ what became of it */
 
-/* Its adopter has died; nobody can know how far it came. */
+/* Its adopter has died: the outcome of its adoption is unknown. */
 static void doubt(struct detached *detached)
 {
     if (may_be_there(detached))
@@ -277,7 +277,7 @@ static void break_it(struct world *world, int queue, uint64_t ticket)
         check_fail(world, -1, queue, "nobody's ticket was not broken");
 }
 
-/* Takes out what has been nobody's for so long. */
+/* Removes tickets that have been detached for so long. */
 static void take_out(struct world *world, mrt_time longest)
 {
     for (int i = 0; i < DETACHED_MAX; i++) {

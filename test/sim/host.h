@@ -77,7 +77,7 @@ void host_open(struct world *world, struct client *client, const struct host_kin
 void host_submit(struct world *world, struct client *client, const struct mrt_command *command);
 /* Something may be read. */
 void host_ready(struct client *client);
-/* `died`: without a word to anybody. */
+/* `died`: without a message to the others. */
 void host_close(struct client *client, bool died);
 /* Closed ones: kept until the end, because a callback of one may close it. */
 void hosts_free(struct client *client);

@@ -95,7 +95,8 @@ static void arrive(struct world *world, struct task *task)
     if (!client)
         return;
     if (old)
-        client_catch_up(world, client); /* what its clock alone ends is not the answer's doing */
+        client_catch_up(world,
+                        client); /* an end by its clock alone does not come from the answer */
     if (!client->engine)
         return;
     uint64_t losses = client->losses;
@@ -162,7 +163,7 @@ static void wake(struct world *world, struct peer *peer, const struct mrt_event 
     }
 }
 
-/* A wake that nobody had reason to send: of one ticket, or of a whole session. */
+/* A wake without a reason: of one ticket, or of a whole session. */
 static void stray_wake(struct world *world, struct peer *peer, const struct mrt_event *event)
 {
     if (!random_chance(&world->random, world->profile.stray_wake))

@@ -189,7 +189,7 @@ bool multi_settled(struct world *world, struct client *client, struct mrt_waiter
     return true;
 }
 
-/* All of them once, or none. A close has ended all, whoever has been told what. */
+/* All locks once, or none. After a close all are released, whatever was reported before. */
 static void check_result(const struct multi *multi)
 {
     const struct actor *actor = multi->actor;
@@ -415,7 +415,7 @@ void multi_died(struct client *client)
         if (all[a].runs)
             cancel_parts(&all[a], client);
     while (mrt_engine_next_settled(client->engine))
-        ; /* what waits there is about to be freed */
+        ; /* the call that waits there is about to be freed */
     for (int a = 0; a < count; a++)
         if (all[a].runs)
             resume(&all[a]);

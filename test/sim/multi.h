@@ -44,7 +44,7 @@ void multi_on_world(void (*asked)(struct multi *multi, void *argument), void *ar
 void multi_leave_to_world(void);
 /* In the world. */
 void multi_note(struct multi *multi, int kind, const char *what, int queue, int64_t a, int64_t b);
-/* Takes notice of what the engine has done at once, and does not tell. */
+/* Notes the effects that the engine had immediately, and did not report. */
 void multi_note_ends(struct multi *multi);
 
 #endif

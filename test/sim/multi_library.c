@@ -49,7 +49,8 @@ static void sleep_a_while(struct multi *multi, void *unused)
     actor_step_in(world, multi->actor, world->profile.reaction_us);
 }
 
-/* Between any two calls other threads may run; the first is what a close must not come before. */
+/* Between any two calls other threads may run; the first call marks the part that a close must wait
+ * for. */
 static void hesitate(void)
 {
     struct multi *multi = multi_running;

@@ -309,7 +309,7 @@ static const char *key_by_number(const struct pg_backend *backend, const char *q
     return "";
 }
 
-/* Whether the commit of what takes this ticket out is not to wait for the disk. */
+/* Whether the commit that removes this ticket need not wait for the disk. */
 static bool is_hurried(const struct pg_backend *backend, const struct pg_row *ticket)
 {
     struct pg_line line;
@@ -340,7 +340,7 @@ enum pg_end pg_leave(struct pg_backend *backend)
     bool hurried = !breaks && is_hurried(backend, &row);
     backend->hurries |= hurried;
     pg_column(backend, 1);
-    pg_column(backend, 0); /* how many are told is of no use */
+    pg_column(backend, 0); /* the number of notified sessions is not used */
     pg_column(backend, 0);
     pg_column(backend, hurried);
     tell_front(backend, &row, row.weight);
@@ -416,7 +416,7 @@ enum pg_end pg_lock_all(struct pg_backend *backend)
     return PG_DONE;
 }
 
-/* Of one queue: those who fit without the session's tickets. */
+/* Finds the tickets of one queue that fit without the session's tickets. */
 static void tell_rest(struct pg_backend *backend, const char *queue, const char *session)
 {
     struct pg_line line;

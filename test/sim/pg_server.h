@@ -214,7 +214,7 @@ bool pg_says(const struct pg_backend *backend, const char *clause);
 int64_t pg_now(const struct pg_backend *backend);
 void pg_column(struct pg_backend *backend, int64_t number);
 void pg_column_text(struct pg_backend *backend, const char *text); /* "": NULL */
-/* Tells the queue to those who observe. */
+/* Notifies the observers of the queue. */
 void pg_show(struct pg_backend *backend, const char *queue);
 
 /* pg_queue.c */
@@ -235,13 +235,13 @@ enum pg_end pg_set_value(struct pg_backend *backend);
 void *pg_accept(struct world *world, struct stream *stream);
 void pg_receive(void *backend, const char *bytes, size_t size);
 void pg_hang_up(void *backend);
-/* Those who wait for locks look again, who came first as the first. */
+/* Requests that wait for row locks try again, in the order in which they came. */
 void pg_wake(struct pg_server *server);
 /* A notification has come for it. */
 void pg_tell(struct pg_backend *backend, const struct pg_notice *notice);
 /* The transaction that it is in fails. */
 void pg_spoil(struct pg_backend *backend, const char *code);
-/* Ends it by order, and tells the client if it can be told. */
+/* Ends the connection in order, and notifies the client if possible. */
 void pg_terminate(struct pg_backend *backend, const char *code);
 /* It is gone with its server. */
 void pg_vanish(struct pg_backend *backend, bool silently);

@@ -186,7 +186,7 @@ static void note(const struct pg_backend *backend, const char *what)
                what, backend->id, backend->column_count > 0 ? number : 0, 0);
 }
 
-/* The transaction is over, one way or the other; what the client is told of it waits for a Sync. */
+/* The transaction has ended; its result goes to the client after a Sync. */
 static void fail(struct pg_backend *backend, const char *code)
 {
     note(backend, "FAILS");
@@ -481,7 +481,7 @@ static void take_all(struct pg_backend *backend)
 
 static void step(struct world *world, struct task *task);
 
-/* When it goes on: when what is under way is done, or has waited for too long. */
+/* When it goes on: when the request under way is done, or has waited for too long. */
 static void plan(struct pg_backend *backend)
 {
     struct world *world = world_of(backend);

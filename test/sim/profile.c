@@ -143,8 +143,8 @@ static void draw_disasters(struct profile *p, struct random *random)
     p->reap_us = p->model == MODEL_LEASE ? profile_maybe(random, unit / 2) : 0;
 }
 
-/* A slow link, followers that die and clients that are then cut off: what a proof of
-   life must stand that its server acknowledged and then forgot. */
+/* A slow link, followers that die and clients that are then cut off: a proof of life that its
+ * server acknowledged and then forgot must not harm. */
 static void make_forgetful(struct profile *p, struct random *random)
 {
     int64_t unit = p->lease_us;
@@ -215,7 +215,7 @@ static void make_frequented(struct profile *p, struct random *random)
     p->cancel %= 2000;
 }
 
-/* Nodes of one name come and go, by other hands too. */
+/* Nodes of one name are created and deleted, also by other programs. */
 static void make_contested(struct profile *p, struct random *random)
 {
     p->clients = random_between(random, 2, 4);
@@ -311,7 +311,7 @@ void profile_make_untroubled(struct profile *p, struct random *random)
     p->trouble_every_us = p->redis_copyless = 0;
 }
 
-/* No session ends, so who gives up adopting leaves it as it was. */
+/* No session ends, so a client that stops adopting leaves the ticket as it was. */
 static void make_inherited(struct profile *p, struct random *random)
 {
     profile_make_untroubled(p, random);
@@ -359,7 +359,7 @@ static void draw_inquiries(struct profile *p, uint64_t seed)
         p->inquire = profile_scale(&random, 10000);
 }
 
-/* And so. Nobody's tickets are broken by an operator of their own, who knows which. */
+/* And so. Detached tickets are broken by an operator of their own, which knows which. */
 static void draw_ambush(struct profile *p, uint64_t seed)
 {
     struct random random;
@@ -393,7 +393,7 @@ static void draw_old(struct profile *p, uint64_t seed)
         p->refuse_for_good = profile_scale(&random, 1000); /* refusals of renewals come late, too */
 }
 
-/* A store that is wiped grants at once, whoever trusts what it had. */
+/* A wiped store grants immediately, although clients trust their former grants. */
 static void draw_trusted(struct profile *p, uint64_t seed)
 {
     struct random random;
@@ -527,8 +527,8 @@ void profile_make_calm(struct profile *p)
     p->clients = p->clients < 2 ? 2 : p->clients;
 }
 
-/* Each client knows one server, which may stand still for so long that it is left, and come to
-   again, twice, and what is left of the lease may be enough all the same. */
+/* Each client knows one server. It may stand still so long that clients leave it and return, twice,
+ * and the rest of the lease may still suffice. */
 static void make_pinned(struct profile *p, struct random *random)
 {
     p->zk_alone = 1;

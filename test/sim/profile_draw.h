@@ -17,7 +17,8 @@ void profile_no_port_faults(struct profile *profile);
 /* Nothing happens but that locks are taken. */
 void profile_make_calm(struct profile *profile);
 
-/* Behind streams: what such a store and its server are like. A lease is of whole milliseconds. */
+/* Draws the properties of a store on streams, and of its server. A lease is of whole milliseconds.
+ */
 void profile_put_behind_streams(struct profile *profile, struct random *random,
                                 int64_t lease_min_us);
 /* Connections break and are held up all the time, and what the last had sent

@@ -29,7 +29,7 @@ static const unsigned stores[MODEL_COUNT] = {
     [MODEL_REDLOCK] = IS_QUORUM,       [MODEL_QUORUM] = IS_SESSIONS,
     [MODEL_POSTGRES] = IS_POSTGRES};
 
-/* At which stores there is such a fault. */
+/* The stores that have such a fault. */
 static const unsigned where[] = {
     [FAULT_COMMAND_LOST] = BEHIND_PORT,
     [FAULT_REPLY_LOST] = BEHIND_PORT,

@@ -50,8 +50,8 @@ void profile_draw_mixed(struct profile *p, uint64_t seed)
         p->capacity = random_between(&random, 2, 4);
 }
 
-/* Locks that come to be wanted again before long, or elsewhere, where neither faults nor what is
-   nobody's hide how soon a lock has to be given up. */
+/* Locks that are soon wanted again, here or elsewhere. Neither faults nor detached tickets hide how
+ * soon a lock must be released. */
 static void make_undisturbed(struct profile *p, struct random *random)
 {
     profile_make_untroubled(p, random);

@@ -21,7 +21,7 @@ static void draw_troubles(struct profile *p, struct random *random)
     p->pg_notify_late_us = profile_maybe(random, p->lease_us / 2);
 }
 
-/* Nothing is wrong but that many come and go at the same time, in transactions that take long. */
+/* There is no fault, but many tickets come and go at the same time, in long transactions. */
 static void make_crowded(struct profile *p, struct random *random)
 {
     profile_make_calm(p);

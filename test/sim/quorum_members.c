@@ -47,7 +47,7 @@ struct message {
     char queue[32];
 };
 
-/* The client's side: what has arrived, until the store is called. */
+/* The client's side: keeps events that have arrived until the store is called. */
 struct mrt_store {
     struct mrt_sink sink;
     struct client *client;

@@ -42,8 +42,8 @@ struct redis_key {
     struct redis_field *fields; /* of a string one, whose value it is */
     int count, room;
     int64_t ends;         /* in ms, by the server's clock; 0: never */
-    const void *setter;   /* of a string: who has SET it */
-    uint64_t first, last; /* and the numbers that he drew behind it */
+    const void *setter;   /* of a string: the client that SET it */
+    uint64_t first, last; /* and the numbers that it drew behind it */
 };
 
 struct redis_data {

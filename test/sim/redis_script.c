@@ -36,7 +36,7 @@ static struct {
 
 /* ------------------------------------------------------------------ replies as values */
 
-/* Pushes what the bytes say; where the next reply begins. */
+/* Pushes the value of a reply; returns where the next reply begins. */
 static const char *push(lua_State *state, const char *at)
 {
     const char *end = strchr(at, '\r');

@@ -133,7 +133,7 @@ int redis_kill(struct redis_server *server, int64_t id, const struct peer *peer)
     return count;
 }
 
-/* Those that were killed, once nobody is at work on them. */
+/* Frees killed connections, once no request works on them. */
 void redis_bury_killed(struct redis_server *server)
 {
     struct redis_connection *connection = server->connections, *next;

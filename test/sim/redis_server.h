@@ -103,7 +103,7 @@ int redis_kill(struct redis_server *server, int64_t id, const struct peer *peer)
 void redis_bury_killed(struct redis_server *server);
 /* Ends all; silently, or so that the clients are told. */
 void redis_disconnect_all(struct redis_server *server, bool silently);
-/* Does what has gathered while it stood still. */
+/* Executes the requests that have gathered while it stood still. */
 void redis_catch_up(struct redis_server *server);
 /* A session begins. */
 void redis_note_session(struct redis_server *server, struct slice name, struct peer *peer);

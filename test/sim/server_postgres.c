@@ -155,17 +155,15 @@ static uint64_t value_in(const char *hexadecimal)
     return value;
 }
 
-/* How long after the end of a lease somebody who waits looks for it at the latest: his clock may be
-   slow since his last look, which was a lease ago at most, and he looks no oftener than
-   RECHECK_MIN. */
+/* How long after the end of a lease a waiter reads it at the latest: its clock may be slow since
+ * its last look, at most a lease ago, and it rechecks no oftener than RECHECK_MIN. */
 static int64_t look_limit_us(const struct profile *p)
 {
     return 10000 + p->timer_late_us + p->lease_us * 2 * p->drift_ppm / (1000000 - p->drift_ppm);
 }
 
-/* Nobody has renewed its session for a lease, so whose it is has nothing of it any more. It goes
-   when the server's clock, which may have been set back, says so, and somebody is there who wants
-   it. */
+/* Its session has not been renewed for a lease, so its client has lost it. It is removed when the
+ * server's clock, which may have been set back, says so, and a client waits for it. */
 static bool is_orphaned(struct world *world, const struct pg_server *server,
                         const struct pg_line *line, int at)
 {

@@ -340,7 +340,7 @@ static bool operate(struct redis_server *server, const char *what, int queue, ui
     return done;
 }
 
-/* A claim is taken away by whoever deletes its key. */
+/* A claim ends when another program deletes its key. */
 static bool redis_break(struct world *world, void *state, int queue, uint64_t fence)
 {
     struct redis_server *server = &((struct redis_world *)state)->servers[0];

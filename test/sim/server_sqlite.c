@@ -328,7 +328,7 @@ struct notice {
     int queue, session;
 };
 
-/* The file event: whoever waited right behind the dead looks at it. */
+/* The file event: the waiter right behind the dead one reads its file. */
 static void notice_death(struct world *world, struct task *task)
 {
     struct notice *notice = (struct notice *)task;
@@ -460,7 +460,7 @@ static void sqlite_truth(struct world *world, void *server, int queue, const str
     }
 }
 
-/* Tickets of those who died stay until someone comes who is blocked by them. */
+/* Tickets of dead processes stay until they block a client. */
 static int sqlite_left(struct world *world, void *server)
 {
     (void)world;

@@ -389,7 +389,7 @@ static void on_happened(void *context, int type, const char *path)
 {
     struct session *session = context;
     (void)type, (void)path;
-    wake(session, (struct mrt_id){0, 0}); /* it is not remembered who asked: all look */
+    wake(session, (struct mrt_id){0, 0}); /* the requester is not remembered: all clients read */
 }
 
 static void on_closed(void *context)

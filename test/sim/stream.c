@@ -200,7 +200,7 @@ static void close_stream(struct host_socket *socket)
         post(stream, UP_END, NULL, 0);
 }
 
-/* All that goes up comes so much later. */
+/* Delays all that goes to the server. */
 static void put_off(struct stream *stream, mrt_time delay)
 {
     for (struct parcel *parcel = stream->travelling; parcel; parcel = parcel->next)

@@ -37,8 +37,8 @@ struct stream {
 void stream_say(struct stream *stream, const char *bytes, size_t size);
 void stream_end(struct stream *stream);
 void stream_break(struct stream *stream);
-/* The server has gone: nothing that travels arrives. The client is told, or finds out by asking:
-   at the latest when the system's keep-alive gives up. */
+/* The server has gone: nothing under way arrives. The client gets an end, or finds out at its next
+ * request; at the latest when the system's keep-alive gives up. */
 void stream_forget(struct stream *stream, bool silently);
 
 /* The client's net goes down; one stream of any client is held up. */

@@ -59,7 +59,7 @@ static void reboot(struct world *world, struct task *task)
     world_at(world, task, world->now + world_about(world, world->profile.reboot_every_us), reboot);
 }
 
-/* An operator takes the first ticket of a lock away, whoever has it. */
+/* An operator breaks the first ticket of a lock, of any client. */
 static void breakage(struct world *world, struct task *task)
 {
     int queue = (int)random_below(&world->random, world->drawn.queues);
@@ -87,7 +87,7 @@ static bool may_be_asked(const struct world *world, int queue)
            !(world->drawn.model == MODEL_REDIS && lock == LOCK_EXCLUSIVE);
 }
 
-/* An operator asks the first holder of a lock to give it up. */
+/* An operator revokes the first ticket of a lock. */
 static void revocation(struct world *world, struct task *task)
 {
     int queue = (int)random_below(&world->random, world->drawn.queues);
@@ -97,7 +97,7 @@ static void revocation(struct world *world, struct task *task)
     server_truth(world, queue, NULL, &truth);
     bool alone = world->queues[queue].recipe.capacity == 1;
     bool anybody = alone && random_below(&world->random, 2);
-    if (!truth.peer || truth.grant_count == 0) /* who waits for what a dead one has left */
+    if (!truth.peer || truth.grant_count == 0) /* a ticket that waits for a delayed one */
         return;
     if (!may_be_asked(world, queue))
         return;
@@ -137,7 +137,7 @@ bool world_has(const struct world *world, int64_t lock)
     return false;
 }
 
-/* ZooKeeper's fake of the port does not tell of who waits. */
+/* ZooKeeper's fake of the port does not report waiters. */
 static bool can_linger(const struct world *world)
 {
     const struct host_kind *kind = host_kind_of(world->drawn.model);

@@ -97,10 +97,10 @@ struct grip {
     uint64_t value; /* of a leader, what it proclaimed last, and when */
     mrt_time proclaimed_at;
     struct rounds proclaimed;
-    mrt_time valid_until;   /* as last seen, on its client's clock */
-    int revokes, asked;     /* requests that an operator made, and that it was told of */
-    int undue;              /* of them: those that it need not hear of */
-    mrt_time unheard_since; /* a request, and somebody who listens; 0: not */
+    mrt_time valid_until; /* as last seen, on its client's clock */
+    int revokes, asked;   /* revoke requests that an operator made, and those that it was told of */
+    int undue;            /* of them: requests that it need not hear of */
+    mrt_time unheard_since; /* when a request met a listener; 0: not yet */
 };
 
 enum actor_state {
@@ -140,7 +140,7 @@ struct sight {
     struct rounds rounds; /* since the server knows something else, or the client runs */
 };
 
-/* A client asks once who leads. */
+/* A client reads once who leads. */
 struct inquiry {
     struct mrt_waiter waiter;
     struct mrt_answer answer;
@@ -206,7 +206,7 @@ struct client {
 #define GRANTS_MAX 64 /* that are looked at */
 #define GRAVES_MAX 64
 
-/* Somebody has died who held so much: nobody has it until then. */
+/* A holder of so much has died: no client gets it until then. */
 struct grave {
     int queue;
     mrt_time until;
@@ -219,7 +219,7 @@ enum detached_state {
     DETACHED_NONE,
     DETACHED_ASKED,    /* the store has not confirmed */
     DETACHED_SURE,     /* nobody's, until somebody adopts it */
-    DETACHED_GIVEN_UP, /* or his who gave adopting it up, who leaves it again */
+    DETACHED_GIVEN_UP, /* or a client's that stopped adopting it and detaches it again */
     DETACHED_UNSURE,   /* or not there any more */
     DETACHED_OVER      /* adopted or broken, and others are still at it */
 };
@@ -248,12 +248,13 @@ struct queue_state {
     /* The turn under way: its ticket, and since when others wait; MRT_TIME_NEVER: not. */
     uint64_t turn_fence;
     mrt_time contended_since;
-    int idle_count; /* tickets that are granted, and nobody has them */
+    int idle_count; /* granted tickets without a hold */
     struct idle {
         uint64_t fence;
-        mrt_time since, wanted; /* nobody has it; others wait, or MRT_TIME_NEVER */
-        bool due;               /* it has to be released */
-        struct rounds rounds;   /* from then on */
+        mrt_time since,
+            wanted; /* since when it has no hold while others wait; MRT_TIME_NEVER: not so */
+        bool due;   /* it has to be released */
+        struct rounds rounds; /* from then on */
     } idle[GRANTS_MAX];
     uint64_t first_fence, first_value; /* of an election, and since when */
     mrt_time first_since;
@@ -262,9 +263,10 @@ struct queue_state {
     uint64_t revoked[REVOKED_MAX]; /* tickets whose holder an operator asked to give up */
     bool undue[REVOKED_MAX];       /* and whose next ones need not hear of it */
     int revoked_count;
-    uint64_t asked_back;     /* of them, the newest whose holder knows */
-    mrt_time overdue_since;  /* the first grant beyond the budget: it makes the engine ask */
-    mrt_time unserved_since; /* nobody holds it, and somebody waits; MRT_TIME_NEVER: not so */
+    uint64_t asked_back;    /* of them, the newest whose holder knows */
+    mrt_time overdue_since; /* the first grant beyond the budget: it makes the engine ask */
+    mrt_time
+        unserved_since; /* since when it is free while a client waits; MRT_TIME_NEVER: not so */
 };
 
 /* Lone faults; see lone.c. */
@@ -288,7 +290,7 @@ struct world {
     uint64_t seed;
     struct profile profile;        /* as it is in this phase */
     struct profile drawn;          /* as it was drawn */
-    struct random random, several; /* several: of who acquires several locks, see multi.c */
+    struct random random, several; /* a thread that acquires several locks, see multi.c */
     enum phase phase;
     mrt_time now, phase_ends;
     struct mrt_heap agenda;
@@ -333,7 +335,7 @@ int64_t world_fastest(const struct world *world);
 mrt_time world_some(struct world *world, int64_t limit_us);
 /* Whether there is a lock of this kind. */
 bool world_has(const struct world *world, int64_t lock);
-/* For how long a client keeps this lock when nobody in it wants it; 0: it does not. */
+/* How long the client lingers on this lock; 0: it does not. */
 mrt_time world_linger(const struct world *world, int queue);
 /* A length about `every_us`. */
 mrt_time world_about(struct world *world, int64_t every_us);
@@ -351,9 +353,9 @@ bool client_paused(const struct client *client);
 void client_forget(struct client *client);
 void client_fini(struct client *client);
 void client_event(struct world *world, struct client *client, const struct mrt_event *event);
-/* Lets it do what is due by its clock. */
+/* Runs the client's timers that are due. */
 void client_catch_up(struct world *world, struct client *client);
-/* Fetches what the engine wants; after every call of it. */
+/* Fetches the engine's effects; after every call of it. */
 void client_pump(struct world *world, struct client *client);
 bool client_idle(const struct client *client);
 void client_arm_disasters(struct world *world, struct client *client);
@@ -403,7 +405,7 @@ void election_candidate(struct world *world, struct actor *actor);
 void election_proclaim(struct world *world, struct actor *actor, struct grip *grip);
 /* Fetches what the engine's observers see; whether there was anything. */
 bool election_observe(struct world *world, struct client *client);
-/* Whether the waiter is that of who asks once. */
+/* Whether the waiter is that of a single read of the leader. */
 bool election_settled(struct world *world, struct client *client, const struct mrt_waiter *waiter);
 void election_check(struct world *world, bool calm, mrt_time limit);
 mrt_time election_patience(const struct world *world);
@@ -428,12 +430,12 @@ void server_fini(struct world *world);
 void server_apply(struct world *world, struct peer *peer, const struct mrt_command *command);
 /* A process has died; `dead` before its memory is forgotten. */
 void server_died(struct world *world, struct peer *peer);
-/* The store gives the sessions of a client up, which has been told. */
+/* The store gives up the sessions of a client that has been notified. */
 void server_kill(struct world *world, struct peer *peer);
 void server_reboot(struct world *world);
 /* An operator removes the ticket of this fence; whether there was one. */
 bool server_break(struct world *world, int queue, uint64_t fence);
-/* He asks its holder to give it up, or 0: whoever holds. */
+/* An operator revokes this ticket; 0: all holders. */
 bool server_revoke(struct world *world, int queue, uint64_t fence);
 /* The truth about a queue: who is granted. */
 struct truth {
@@ -469,13 +471,13 @@ bool rounds_over(const struct world *world, const struct client *client, struct 
 /* lone.c */
 /* A client has sent a command. */
 void lone_submitted(struct world *world);
-/* Whether this fault is to come now, and to whom. */
+/* Whether this fault comes now, and which client it meets. */
 bool lone_takes(struct world *world, int64_t fault, const struct client *client);
 /* Whether it, or what it leaves behind, goes on. */
 bool lone_disturbs(const struct world *world);
 /* Whether a client may lose its session by it. */
 bool lone_explains(const struct world *world, const struct client *client);
-/* `held`: somebody holds the lock; else whoever waits has it within the limit. */
+/* `held`: a client holds the lock; else a waiter must get it within the limit. */
 void lone_check_served(struct world *world, int queue, bool held, mrt_time limit);
 
 /* delay.c */
@@ -487,7 +489,7 @@ void delay_note(struct world *world, const struct client *client, const struct a
 void delay_died(struct world *world, struct client *client);
 /* An operator removes the ticket of this fence. */
 void delay_broken(struct world *world, int queue, uint64_t fence);
-/* The part of a lock that nobody may have now. */
+/* The part of a lock that no client may hold now. */
 uint64_t delay_weight(const struct world *world, int queue);
 
 /* detach.c */
@@ -501,11 +503,11 @@ void detach_settled(struct world *world, struct actor *actor, int error);
 void detach_forget(struct actor *actor);
 /* An operator removes the ticket of this fence. */
 void detach_broken(struct world *world, int queue, uint64_t ticket);
-/* The part of a lock that is nobody's now, and must be. */
+/* The part of a lock that must be detached now. */
 uint64_t detach_weight(struct world *world, int queue);
 void detach_check(struct world *world, int queue, const struct truth *truth);
 void detach_populate(struct world *world);
-/* The operator takes out what nobody will adopt any more. */
+/* The operator breaks detached tickets that no client will adopt any more. */
 void detach_end(struct world *world);
 
 /* check.c */

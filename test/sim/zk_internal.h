@@ -44,7 +44,7 @@ struct zk_connection {
 
 struct zk_server {
     struct task catch_up; /* first */
-    struct task report;   /* to the leader: who has been heard */
+    struct task report;   /* a message to the leader: the sessions that were heard */
     bool overdue;         /* it could not be told when it was due */
     struct zk_ensemble *ensemble;
     int64_t applied;
@@ -88,7 +88,7 @@ void zk_tell_overdue(struct zk_ensemble *ensemble, int server);
 void zk_forget_touches(struct zk_ensemble *ensemble, int server);
 /* The ticket that came next after `last`, by the creation of its first node. */
 struct zk_node *zk_next_ticket(const struct zk_node *parent, int64_t last);
-/* Perhaps an operator takes away the node of who waits for a node that the request deletes. */
+/* By chance an operator deletes the node of a waiter for the node that the request deletes. */
 void zk_ambush(struct zk_ensemble *ensemble, const struct zk_request *request);
 /* Perhaps a node of the same name, of another session. */
 void zk_impostor(struct zk_ensemble *ensemble, const struct zk_part *part);

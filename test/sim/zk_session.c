@@ -66,7 +66,7 @@ void zk_tell_overdue(struct zk_ensemble *ensemble, int server)
         tell_leader(ensemble, server);
 }
 
-/* A follower tells the leader, each half tick, whom it has heard. */
+/* A follower reports to the leader, each half tick, the sessions that it has heard. */
 static void report(struct world *world, struct task *task)
 {
     struct zk_server *server =

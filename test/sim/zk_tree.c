@@ -271,7 +271,7 @@ static int write_part(struct zk_tree *tree, int64_t session, const struct zk_par
     }
 }
 
-/* Takes back what a multi has done so far; nobody has seen it. */
+/* Undoes the steps of a multi so far; no client has seen them. */
 static void undo(struct zk_tree *tree, const struct zk_change *done)
 {
     struct zk_node *node = zk_tree_find(tree, done->path, tree->zxid);
