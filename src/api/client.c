@@ -341,10 +341,11 @@ mrt_time mrt_client_lease(const mortise_client *client)
 int mortise_get_capabilities(const mortise_client *client, mortise_capabilities *capabilities)
 {
     int error = mrt_client_check(client, false);
-    if (error == MORTISE_OK && !capabilities)
-        error = mrt_error(MORTISE_EINVALID, "capabilities must not be NULL");
-    if (error == MORTISE_OK)
-        error = check_size(capabilities, sizeof *capabilities, "mortise_capabilities");
+    if (error != MORTISE_OK)
+        return error;
+    if (!capabilities)
+        return mrt_error(MORTISE_EINVALID, "capabilities must not be NULL");
+    error = check_size(capabilities, sizeof *capabilities, "mortise_capabilities");
     if (error != MORTISE_OK)
         return error;
     size_t size = capabilities->size;
@@ -362,10 +363,11 @@ int mortise_get_capabilities(const mortise_client *client, mortise_capabilities 
 int mortise_get_stats(mortise_client *client, mortise_stats *stats)
 {
     int error = mrt_client_check(client, false);
-    if (error == MORTISE_OK && !stats)
-        error = mrt_error(MORTISE_EINVALID, "stats must not be NULL");
-    if (error == MORTISE_OK)
-        error = check_size(stats, sizeof *stats, "mortise_stats");
+    if (error != MORTISE_OK)
+        return error;
+    if (!stats)
+        return mrt_error(MORTISE_EINVALID, "stats must not be NULL");
+    error = check_size(stats, sizeof *stats, "mortise_stats");
     if (error != MORTISE_OK)
         return error;
     mrt_driver_enter(&client->driver);
