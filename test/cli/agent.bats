@@ -168,24 +168,3 @@ check_client() {
         /usr/bin/python3 "$BATS_TEST_DIRNAME/agent.py" is_refused
     client takes_and_gives_back
 }
-
-@test "redis-py takes, loses and gives back a lock" {
-    python3 -c 'import redis' || skip "no redis-py"
-    start_agent
-    python3 - "$T/agent.sock" <<'PY'
-import sys
-import redis
-a, b = (redis.Redis(unix_socket_path=sys.argv[1], single_connection_client=True) for _ in "ab")
-fence = a.execute_command("LOCK", "deploy", 0)
-assert fence > 0 and a.execute_command("HELD", "deploy") > 0
-try:
-    b.execute_command("LOCK", "deploy", 0)
-    raise SystemExit("not refused")
-except redis.ResponseError as error:
-    assert str(error).startswith("BUSY "), error
-assert a.execute_command("UNLOCK", "deploy", fence) in (b"OK", True, "OK")
-assert b.execute_command("LOCK", "deploy", 1000) > fence
-b.close()
-assert a.execute_command("LOCK", "deploy", 1000) > fence
-PY
-}
