@@ -267,10 +267,15 @@ int mrt_agent_run(const struct mrt_agent_options *options)
     if (options->policy)
         error = mrt_access_read(options->policy, &agent.access);
     if (error == MORTISE_OK)
-        error = mrt_agent_listen(options->socket, options->policy != NULL, &agent.listener, &lock);
+        error = options->listener >= 0 ? mrt_agent_adopt(options->socket, options->listener, &lock)
+                                       : mrt_agent_listen(options->socket, options->policy != NULL,
+                                                          &agent.listener, &lock);
+    if (options->listener >= 0)
+        agent.listener = options->listener;
     if (error == MORTISE_OK) {
         error = open_and_serve(&agent, options);
-        mrt_agent_unlisten(options->socket, agent.listener);
+        if (options->listener < 0)
+            mrt_agent_unlisten(options->socket, agent.listener);
         close(lock);
     }
     mrt_users_free(&agent);

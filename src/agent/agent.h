@@ -31,6 +31,7 @@ struct mrt_agent;
 struct mrt_agent_options {
     const char *url;    /* of the store; NULL: the library's default */
     const char *socket; /* path */
+    int listener;       /* that listens there already; -1: the agent makes it */
     const char *policy; /* path; NULL: only its own user and root are served */
     mrt_time timeout;   /* to open the store */
     mrt_time drain;     /* after a signal: how long holds may go on */

@@ -320,10 +320,29 @@ static void reply_nothing(const struct call *call)
     mrt_reply_array(call->reply, 0);
 }
 
+/* "NAME_count:3 NAME_us:70 NAME_us_below:32=2,64=1", a line each. */
+static size_t print_times(char *text, size_t size, const char *name, const struct mrt_times *times)
+{
+    int length =
+        snprintf(text, size, "%s_count:%" PRIu64 "\r\n%s_us:%" PRIu64 "\r\n%s_us_below:", name,
+                 times->count, name, times->sum_us, name);
+    size_t at = length < 0 ? 0 : strlen(text);
+    const char *comma = "";
+    for (size_t i = 0; i < MRT_TIMES; i++)
+        if (times->counts[i] > 0) {
+            length = snprintf(text + at, size - at, "%s%" PRIu64 "=%" PRIu64, comma,
+                              UINT64_C(1) << i, times->counts[i]);
+            at += length < 0 ? 0 : strlen(text + at);
+            comma = ",";
+        }
+    length = snprintf(text + at, size - at, "\r\n");
+    return at + (length < 0 ? 0 : strlen(text + at));
+}
+
 static void run_info(const struct call *call)
 {
     const struct mrt_agent *agent = call->peer->agent;
-    char text[512];
+    char text[4096];
     int size = snprintf(text, sizeof text,
                         "# Server\r\nredis_version:7.0.0\r\nmortise_version:%s\r\nstore:%s\r\n"
                         "loading:0\r\nrole:master\r\n"
@@ -333,8 +352,10 @@ static void run_info(const struct call *call)
                         MORTISE_VERSION, agent->driver.ops->address(agent->driver.store),
                         agent->peer_count, agent->counters.connections, agent->counters.refused,
                         agent->counters.ended, agent->counters.commands, agent->counters.grants);
-    size_t length = size < 0 ? 0 : strlen(text);
-    mrt_reply_bulk(call->reply, text, length);
+    size_t at = size < 0 ? 0 : strlen(text);
+    at += print_times(text + at, sizeof text - at, "wait", &agent->waits);
+    at += print_times(text + at, sizeof text - at, "hold", &agent->holds);
+    mrt_reply_bulk(call->reply, text, at);
 }
 
 static void run_quit(const struct call *call)

@@ -62,12 +62,23 @@ static struct mrt_lock *find_lock(const struct mrt_peer *peer, const struct mrt_
     return lock;
 }
 
+static void count(struct mrt_times *times, mrt_time time)
+{
+    uint64_t us = time < 0 ? 0 : (uint64_t)time / 1000;
+    size_t bits = us == 0 ? 0 : 64 - (size_t)__builtin_clzll(us);
+    times->counts[bits < MRT_TIMES ? bits : MRT_TIMES - 1]++;
+    times->count++;
+    times->sum_us += us;
+}
+
 static void forget(struct mrt_lock *lock)
 {
     struct mrt_peer *peer = lock->peer;
     if (peer->waiting == lock)
         peer->waiting = NULL;
     mrt_driver_unpost(&peer->agent->driver, &lock->upcall);
+    if (lock->hold)
+        count(&peer->agent->holds, mrt_time_now() - lock->since);
     if (!lock->answer) {
         HASH_DEL(peer->locks, lock);
         mrt_queue_put(lock->queue);
@@ -121,9 +132,11 @@ static bool move_to_process(struct mrt_lock *lock)
 
 static void hold(struct mrt_lock *lock)
 {
+    mrt_time now = mrt_time_now();
+    count(&lock->peer->agent->waits, now - lock->since);
     lock->hold = lock->call.waiter.hold;
     lock->generation = lock->hold->generation;
-    lock->since = mrt_time_now();
+    lock->since = now;
     mrt_usage_settle(lock->usage);
 }
 

@@ -67,6 +67,13 @@ struct mrt_peer {
 };
 TAILQ_HEAD(mrt_peer_list, mrt_peer);
 
+/* Times, counted by powers of two of microseconds: exact counts, and the exact sum. */
+#define MRT_TIMES 40
+struct mrt_times {
+    uint64_t counts[MRT_TIMES]; /* [i]: less than 2 to the i */
+    uint64_t count, sum_us;
+};
+
 /* Writes the reply to a question from its answer. */
 typedef void mrt_question_reply(const struct mrt_answer *answer, struct mrt_reply *reply);
 
@@ -107,6 +114,7 @@ struct mrt_agent {
     bool resumes; /* one has been closed since */
     bool drains;
     mrt_time drain_until;
+    struct mrt_times waits, holds; /* from LOCK to its grant, and from there to its end */
     struct {
         uint64_t connections, refused, commands, grants, ended;
     } counters;

@@ -98,6 +98,18 @@ int mrt_agent_listen(const char *path, bool for_all, int *listener, int *lock)
     return error;
 }
 
+int mrt_agent_adopt(const char *path, int listener, int *lock)
+{
+    int kind = 0, listens = 0;
+    socklen_t size = sizeof kind, size_of_listens = sizeof listens;
+    if (getsockopt(listener, SOL_SOCKET, SO_TYPE, &kind, &size) != 0 || kind != SOCK_STREAM ||
+        getsockopt(listener, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size_of_listens) != 0 ||
+        !listens || fcntl(listener, F_SETFL, O_NONBLOCK) != 0)
+        return mrt_error(MORTISE_EINVALID, "the socket %s is no stream socket that listens", path);
+    int error = check_directory(path, false);
+    return error == MORTISE_OK ? lock_path(path, lock) : error;
+}
+
 void mrt_agent_unlisten(const char *path, int listener)
 {
     unlink(path); /* PATH.lock is still locked, so it is ours */

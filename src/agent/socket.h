@@ -10,6 +10,9 @@
    another agent has the path, MORTISE_EUNSAFE if others may write its directory, MORTISE_EINVALID,
    with particulars. */
 int mrt_agent_listen(const char *path, bool for_all, int *listener, int *lock);
+/* The same with a socket that listens on this path already, and that stays when this process ends.
+ */
+int mrt_agent_adopt(const char *path, int listener, int *lock);
 /* Takes the path away, if it is still this socket's. */
 void mrt_agent_unlisten(const char *path, int listener);
 

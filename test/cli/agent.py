@@ -266,6 +266,35 @@ def lists_what_its_clients_have():
     assert len(a.call("LIST many/")) == 998
 
 
+def times_of(info, name):
+    """The count, the sum and the buckets of INFO."""
+    facts = dict(line.split(":", 1) for line in info.splitlines() if ":" in line)
+    below = {int(k): int(v) for k, v in
+             (pair.split("=") for pair in facts[name + "_us_below"].split(",") if pair)}
+    assert sum(below.values()) == int(facts[name + "_count"])
+    return int(facts[name + "_count"]), int(facts[name + "_us"]), below
+
+
+def counts_exactly():
+    a, b = Client(), Client()
+    for _ in range(50):
+        fence = a.call("LOCK quick 0")
+        a.call(f"UNLOCK quick {fence}")
+    fence = a.call("LOCK slow 0")
+    b.send("LOCK slow -1")
+    time.sleep(0.3)
+    a.call(f"UNLOCK slow {fence}")
+    assert b.reply() > fence
+    assert b.call("LOCK slow 0").startswith("DEADLOCK ")
+    info = a.call("INFO")
+    assert "\ngrants:52\r" in info
+    count, total, below = times_of(info, "wait")
+    assert count == 52 and total >= 290000
+    assert sum(n for bound, n in below.items() if bound > 290000) >= 1
+    count, total, below = times_of(info, "hold")
+    assert count == 51 and total >= 290000, "and the one that goes on is not among them"
+
+
 def overtakes_a_lock_that_waits():
     a, b = Client(), Client()
     fence = a.call("LOCK first 0")

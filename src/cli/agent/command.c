@@ -9,6 +9,7 @@
  * Threads: one, and those of the store.
  */
 #include "agent/agent.h"
+#include "cli/agent/service.h"
 #include "cli/frame/cli.h"
 
 #include <errno.h>
@@ -69,25 +70,12 @@ static int take_option(struct mrt_cli *cli, int option, struct mrt_agent_options
     return 0;
 }
 
-/* The socket of this user; false: none is known. */
-static bool choose_socket(char *path, size_t size)
-{
-    const char *directory = secure_getenv("XDG_RUNTIME_DIR");
-    int length;
-    if (geteuid() == 0)
-        length = snprintf(path, size, HOST_SOCKET);
-    else if (directory && directory[0] == '/')
-        length = snprintf(path, size, "%s/mortise/agent.sock", directory);
-    else
-        return false;
-    return length > 0 && (size_t)length < size;
-}
-
 static void print_ready(void *argument, const char *store)
 {
     const struct mrt_agent_options *options = argument;
     printf("%s at %s\n", store, options->socket);
     fflush(stdout);
+    mrt_service_ready();
 }
 
 static void log_refusal(void *argument, const char *text)
@@ -114,6 +102,28 @@ static int serve(struct mrt_agent_options *options)
     return error ? mrt_cli_fail_error(NULL, error) : MRT_EXIT_OK;
 }
 
+/* The socket that systemd has opened, or the one that was named, or this user's: 0 or an exit code.
+ */
+static int choose_socket(struct mrt_agent_options *options, char *path, size_t size)
+{
+    const char *named = options->socket;
+    options->listener = mrt_service_listener();
+    if (options->listener == -2)
+        return mrt_cli_fail(MRT_EXIT_CONFIG, "systemd gives several sockets; an agent has one");
+    if (!named || options->listener >= 0)
+        options->socket = path;
+    if (options->listener >= 0 && !mrt_service_path(options->listener, path, size))
+        return mrt_cli_fail(MRT_EXIT_CONFIG,
+                            "the socket of systemd has no path in the file system");
+    if (options->listener >= 0 && named && strcmp(named, path) != 0)
+        return mrt_cli_fail(MRT_EXIT_CONFIG, "the socket of systemd is %s, and --socket %s", path,
+                            named);
+    if (options->listener < 0 && !named && !mrt_agent_place(path, size))
+        return mrt_cli_fail(MRT_EXIT_CONFIG,
+                            "no place for the socket: set XDG_RUNTIME_DIR, or give --socket PATH");
+    return 0;
+}
+
 int mrt_cli_agent(struct mrt_cli *cli, int argc, char **argv)
 {
     struct mrt_agent_options options = {.drain = DRAIN_STANDARD, .timeout = OPEN_TIMEOUT};
@@ -131,11 +141,7 @@ int mrt_cli_agent(struct mrt_cli *cli, int argc, char **argv)
                             argv[optind]);
     if (cli->url && !*cli->url)
         return mrt_cli_fail(MRT_EXIT_CONFIG, "%s is empty", cli->url_origin);
-    if (!options.socket && !choose_socket(path, sizeof path))
-        return mrt_cli_fail(MRT_EXIT_CONFIG,
-                            "no place for the socket: set XDG_RUNTIME_DIR, or give --socket PATH");
-    if (!options.socket)
-        options.socket = path;
+    code = choose_socket(&options, path, sizeof path);
     options.url = cli->url;
-    return serve(&options);
+    return code ? code : serve(&options);
 }

@@ -8,6 +8,7 @@
  * released. A message that the library logs meanwhile, as of access rights, is a finding. No
  * value that is a secret is shown.
  */
+#include "cli/agent/service.h"
 #include "cli/frame/cli.h"
 #include "cli/observe/rows.h"
 #include "cli/run/locks.h"
@@ -40,6 +41,7 @@ const struct mrt_subcommand mrt_doctor_subcommand = {
 struct doctor {
     struct mrt_cli *cli;
     mortise_client *client;
+    char address[512]; /* of the store */
     char findings[FINDINGS_MAX][512];
     int count;
 };
@@ -198,6 +200,7 @@ static int ask_store(struct doctor *doctor)
     mortise_lock *lock;
     snprintf(name, sizeof name, "mortise-doctor/%d", (int)getpid());
     printf("store\n  %-20s %s\n", "address", mortise_url(doctor->client));
+    snprintf(doctor->address, sizeof doctor->address, "%s", mortise_url(doctor->client));
     int error = mortise_mutex_new(doctor->client, name, NULL, &lock);
     return error ? fail(doctor, name, error) : use_lock(doctor, lock);
 }
@@ -244,6 +247,44 @@ static void show_promises(struct doctor *doctor)
     print_promise("durable holds", can.detach, "no: every lock ends with its holder");
     print_promise("lock delay", can.lock_delay, "no: a dead holder's lock is free at once");
     print_promise("durable fences", can.durable_fence, "no: a power cut may set them back");
+}
+
+/* ------------------------------------------------------------------ agent */
+
+/* The line of INFO that begins so, without that; "": there is none. */
+static void find_fact(const char *info, const char *key, char *shown, size_t size)
+{
+    char fact[512] = "";
+    const char *at = strstr(info, key);
+    if (at)
+        snprintf(fact, sizeof fact, "%.*s", (int)strcspn(at + strlen(key), "\r\n"),
+                 at + strlen(key));
+    mrt_cli_escape(fact, shown, size);
+}
+
+/* The agent of this user or host, if there is one, and whether it is on the store that was asked.
+ */
+static void show_agent(struct doctor *doctor)
+{
+    char path[256], info[8192], version[64], clients[64], store[1024];
+    if (!mrt_agent_place(path, sizeof path) || access(path, F_OK) != 0)
+        return;
+    printf("agent\n  %-20s %s\n", "socket", path);
+    int error = mrt_agent_ask(path, info, sizeof info);
+    if (error || info[0] == '-') {
+        printf("  %-20s no\n", "answers");
+        find(doctor, "the agent at %s does not answer: %s", path,
+             error ? strerror(error) : "it does not serve this user");
+        return;
+    }
+    find_fact(info, "\nmortise_version:", version, sizeof version);
+    find_fact(info, "\nconnected_clients:", clients, sizeof clients);
+    find_fact(info, "\nstore:", store, sizeof store);
+    printf("  %-20s yes, version %s, %s clients\n  %-20s %s%s\n", "answers", version, clients,
+           "store", store,
+           doctor->address[0] && strcmp(store, doctor->address) != 0
+               ? ": another one, and their locks do not exclude each other"
+               : "");
 }
 
 /* ----------------------------------------------------------------- clocks */
@@ -303,6 +344,7 @@ int mrt_cli_doctor(struct mrt_cli *cli, int argc, char **argv)
     cli->log = on_log;
     cli->log_argument = &doctor;
     int code = check_store(&doctor);
+    show_agent(&doctor);
     check_clocks(&doctor);
     show_settings(cli);
     code = report(&doctor, code);
