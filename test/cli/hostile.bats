@@ -48,6 +48,24 @@ mariadb_is_survived() {
     done
 }
 
+@test "SE-10 PostgreSQL: a reply without an end is refused after 64 MiB" {
+    local kind words
+    for kind in rows row; do
+        rm -f port taken
+        python3 "$BATS_TEST_DIRNAME/hostile_postgres.py" "$kind" taken >port 3>&- &
+        until_true test -s port
+        export MORTISE_URL="postgresql://u@127.0.0.1:$(cat port)/d?connect=20s"
+        for words in "ls" "run -n a true" "init" "doctor"; do
+            run timeout 60 "$MORTISE" $words
+            echo "$kind, $words: $status $output; MiB: $(cat taken)"
+            [ "$status" -ne 0 ]
+            [ "$status" -lt 124 ]
+            [ "$(cat taken)" -le 160 ] # and what the sockets hold, and the library reads ahead
+            [ "$words" = doctor ] || [[ "$output" == *"PostgreSQL: "*"a reply of more than 64 MiB"* ]]
+        done
+    done
+}
+
 @test "SE-02 MariaDB: a password is not sent in the clear to a server that asks for it, nor a file" {
     local plugin
     for plugin in mysql_clear_password dialog; do

@@ -32,9 +32,11 @@ void mrt_pg_check_access(const struct mrt_sql_store *store)
 {
     const struct mrt_pg_connection_options *words = &store->driver->words;
     char text[sizeof query + MRT_SQL_SCHEMA_MAX], line[192];
-    PGconn *connection = mrt_pg_connect(words);
+    const char *fault;
+    PGconn *connection = mrt_pg_connect(words, &store->address, &fault);
     snprintf(text, sizeof text, query, store->address.schema);
-    PGresult *result = PQstatus(connection) == CONNECTION_OK ? PQexec(connection, text) : NULL;
+    PGresult *result =
+        PQstatus(connection) == CONNECTION_OK ? mrt_pg_execute(connection, text, &fault) : NULL;
     if (PQresultStatus(result) == PGRES_TUPLES_OK && PQntuples(result) == 1) {
         const char *more = PQgetvalue(result, 0, 0), *host = PQhost(connection);
         snprintf(line, sizeof line, "this user %s; " ENOUGH, more);

@@ -115,15 +115,19 @@ static const char row_script[] =
     BEGIN "CREATE TABLE IF NOT EXISTS %1$s.row_lock (name text COLLATE \"C\" PRIMARY KEY);\n" MADE
           "COMMIT;\n";
 
-static int execute(const struct mrt_pg_connection_options *words, const char *text)
+static int execute(const struct mrt_pg_connection_options *words,
+                   const struct mrt_sql_address *address, const char *text)
 {
-    PGconn *connection = mrt_pg_connect(words);
+    const char *fault;
+    PGconn *connection = mrt_pg_connect(words, address, &fault);
     int error = MORTISE_OK;
     char line[256], sqlstate[6] = "";
-    PGresult *result = PQstatus(connection) == CONNECTION_OK ? PQexec(connection, text) : NULL;
+    PGresult *result =
+        PQstatus(connection) == CONNECTION_OK ? mrt_pg_execute(connection, text, &fault) : NULL;
     if (!result) {
         mrt_sql_first_line(PQerrorMessage(connection), line, sizeof line);
-        error = mrt_error(MORTISE_EUNREACHABLE, "PostgreSQL: %.220s", line);
+        error = mrt_error(MORTISE_EUNREACHABLE, "PostgreSQL: %.120s%s%.220s",
+                          fault ? address->shown : "", fault ? ": " : "", fault ? fault : line);
     } else if (PQresultStatus(result) != PGRES_COMMAND_OK) {
         const char *state = PQresultErrorField(result, PG_DIAG_SQLSTATE);
         snprintf(sqlstate, sizeof sqlstate, "%s", state ? state : "");
@@ -149,7 +153,7 @@ run(const struct mrt_uri *uri, mortise_text_callback print, void *argument, cons
     if (error == MORTISE_OK && print)
         print(argument, text);
     else if (error == MORTISE_OK && (error = mrt_sql_find_hosts(&address)) == MORTISE_OK)
-        error = execute(&words, text);
+        error = execute(&words, &address, text);
     mrt_pg_words_free(&words);
     return error;
 }

@@ -17,10 +17,14 @@
 #include "base/error.h"
 #include "store/kit/module_glue.h"
 
+#include <linux/tcp.h> /* struct tcp_info has more fields than that of netinet/tcp.h */
+#include <netinet/in.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/socket.h>
 
 #define MRT_PG_NOT_A_NUMBER "22P02"
 #define WRITABLE "; locks need a server that can be written to"
@@ -72,13 +76,84 @@ static void ignore_notice(void *context, const PGresult *result)
     (void)context, (void)result;
 }
 
-PGconn *mrt_pg_connect(const struct mrt_pg_connection_options *words)
+uint64_t mrt_pg_received(const PGconn *connection)
 {
-    PGconn *connection = PQconnectdbParams(words->words, (const char *const *)words->values, 1);
+    struct tcp_info info = {.tcpi_bytes_received = 0};
+    socklen_t size = sizeof info;
+    if (getsockopt(PQsocket(connection), IPPROTO_TCP, TCP_INFO, &info, &size) != 0)
+        return 0;
+    return info.tcpi_bytes_received;
+}
+
+/* Waits for the next result; false: the reply is too long. After a failure libpq has it at once. */
+static bool await_result(PGconn *connection, uint64_t most)
+{
+    while (PQisBusy(connection)) {
+        struct pollfd poller = {.fd = PQsocket(connection), .events = POLLIN};
+        if (poll(&poller, 1, -1) > 0 && !PQconsumeInput(connection))
+            return true;
+        if (mrt_pg_received(connection) > most)
+            return false;
+    }
+    return true;
+}
+
+PGresult *mrt_pg_execute(PGconn *connection, const char *text, const char **fault)
+{
+    uint64_t most = mrt_pg_received(connection) + MRT_SQL_REPLY_MAX;
+    PGresult *last = NULL, *next;
+    *fault = NULL;
+    if (!PQsendQuery(connection, text))
+        return NULL;
+    for (;;) {
+        if (!await_result(connection, most)) {
+            PQclear(last);
+            *fault = MRT_SQL_REPLY_TOO_LONG;
+            return NULL;
+        }
+        next = PQgetResult(connection);
+        if (!next)
+            return last;
+        PQclear(last);
+        last = next;
+        ExecStatusType status = PQresultStatus(last);
+        if (status == PGRES_COPY_IN || status == PGRES_COPY_OUT || status == PGRES_COPY_BOTH)
+            return last; /* of no statement of ours */
+    }
+}
+
+/* Goes on until the connection is there or libpq has failed; false: *fault says why not. */
+static bool finish_connecting(PGconn *connection, mrt_time until, const char **fault)
+{
+    PostgresPollingStatusType wants = PGRES_POLLING_WRITING;
+    while (PQstatus(connection) != CONNECTION_BAD && wants != PGRES_POLLING_OK) {
+        struct pollfd poller = {.fd = PQsocket(connection),
+                                .events = wants == PGRES_POLLING_READING ? POLLIN : POLLOUT};
+        if (mrt_pg_received(connection) > MRT_SQL_REPLY_MAX)
+            *fault = MRT_SQL_REPLY_TOO_LONG;
+        else if (mrt_time_now() >= until)
+            *fault = "no server has answered within connect=";
+        if (*fault)
+            return false;
+        if (poll(&poller, 1, (int)mrt_time_left_ms(until, mrt_time_now())) > 0)
+            wants = PQconnectPoll(connection);
+    }
+    return true;
+}
+
+PGconn *mrt_pg_connect(const struct mrt_pg_connection_options *words,
+                       const struct mrt_sql_address *address, const char **fault)
+{
+    mrt_time each = address->connect, hosts = (mrt_time)address->host_count;
+    mrt_time until = mrt_time_now() + each * (hosts > 0 ? hosts : 1);
+    PGconn *connection = PQconnectStartParams(words->words, (const char *const *)words->values, 1);
     PQsetNoticeReceiver(connection, ignore_notice, NULL);
-    if (PQstatus(connection) != CONNECTION_OK)
+    *fault = NULL;
+    bool finished = finish_connecting(connection, until, fault);
+    if (finished && PQstatus(connection) != CONNECTION_OK)
         return connection;
-    PGresult *result = PQexec(connection, mrt_pg_statement(MRT_PG_PIN)->text);
+    PGresult *result =
+        finished ? mrt_pg_execute(connection, mrt_pg_statement(MRT_PG_PIN)->text, fault) : NULL;
     bool pinned = PQresultStatus(result) == PGRES_TUPLES_OK;
     PQclear(result);
     if (pinned)
@@ -93,6 +168,7 @@ void mrt_sql_driver_connect(struct mrt_sql_store *store)
     driver->connection =
         PQconnectStartParams(driver->words.words, (const char *const *)driver->words.values, 1);
     memset(driver->prepared, 0, sizeof driver->prepared);
+    driver->reply_from = 0;
     if (!driver->connection) {
         mrt_sql_reject(store, MORTISE_ENOMEM, "no memory for a connection");
         return;
@@ -122,6 +198,10 @@ void mrt_sql_driver_go_on(struct mrt_sql_store *store, mrt_time now)
     PGconn *connection = store->driver->connection;
     if (!mrt_sql_ready(store))
         return;
+    if (mrt_pg_received(connection) > MRT_SQL_REPLY_MAX) { /* to what libpq asks by itself */
+        mrt_sql_reject(store, MORTISE_EUNREACHABLE, "PostgreSQL: " MRT_SQL_REPLY_TOO_LONG);
+        return;
+    }
     store->mask = 0; /* libpq may have another socket by now, of the same number */
     PostgresPollingStatusType wants = PQconnectPoll(connection);
     if (wants == PGRES_POLLING_OK)

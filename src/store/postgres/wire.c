@@ -9,6 +9,7 @@
 #include "store/sql/answer.h"
 #include "store/sql/connection.h"
 #include "store/sql/driver.h"
+#include "store/sql/fault.h"
 #include "store/sql/list.h"
 #include "store/sql/notification.h"
 #include "store/sql/observers.h"
@@ -221,8 +222,16 @@ static void take(struct mrt_sql_store *store, mrt_time now)
     PGnotify *notification;
     if (!PQconsumeInput(connection))
         store->broken = true;
+    uint64_t received = mrt_pg_received(connection);
+    if (TAILQ_EMPTY(&store->sent))
+        store->driver->reply_from = received;
+    if (received - store->driver->reply_from > MRT_SQL_REPLY_MAX) { /* since the last result */
+        mrt_sql_reject(store, MORTISE_EUNREACHABLE, "PostgreSQL: " MRT_SQL_REPLY_TOO_LONG);
+        return;
+    }
     while ((request = TAILQ_FIRST(&store->sent)) && !PQisBusy(connection)) {
         PGresult *result = PQgetResult(connection);
+        store->driver->reply_from = received;
         if (!result && request->at++ < request->steps)
             continue; /* the end of one statement's results */
         if (!result)

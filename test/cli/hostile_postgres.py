@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""hostile_postgres.py KIND FILE: a PostgreSQL server that lets everybody in, and whose first reply has
+no end. Its port goes to standard output. With "rows" the reply's rows do not end, with "row" the one
+row does not. The file has how many MiB its greediest client has taken."""
+
+import os
+import socket
+import struct
+import sys
+import threading
+
+ENCRYPTION = (80877103, 80877104)  # TLS, GSS
+MIB = 1 << 20
+
+
+def message(kind, body=b""):
+    return kind + struct.pack("!I", len(body) + 4) + body
+
+
+COLUMN = message(b"T", struct.pack("!H", 1) + b"a\0" + struct.pack("!IHIHIH", 0, 0, 25, 0xFFFF, 0, 0))
+ROW = message(b"D", struct.pack("!HI", 1, 65500) + bytes(65500))
+
+
+def receive(stream):
+    (size,) = struct.unpack("!I", stream.read(4))
+    return stream.read(size - 4)
+
+
+def serve(connection):
+    global most
+    stream = connection.makefile("rwb")
+    while struct.unpack("!I", receive(stream)[:4])[0] in ENCRYPTION:
+        stream.write(b"N")
+        stream.flush()
+    stream.write(message(b"R", bytes(4)) + message(b"S", b"server_version\x0015.0\0") +
+                 message(b"Z", b"I"))
+    stream.flush()
+    asked = stream.read(1)
+    receive(stream)
+    stream.write((b"" if asked == b"Q" else message(b"1") + message(b"2")) + COLUMN)
+    if sys.argv[1] == "row":
+        stream.write(b"D" + struct.pack("!IHI", 0x3FFFFFF0, 1, 0x3FFFFFE6))
+    for taken in range(1, 400):
+        stream.write(ROW * (MIB // len(ROW)) if sys.argv[1] == "rows" else bytes(MIB))
+        stream.flush()
+        with lock:
+            if taken > most:
+                most = taken
+                with open(sys.argv[2] + ".new", "w", encoding="ascii") as file:
+                    file.write(f"{most}\n")
+                os.replace(sys.argv[2] + ".new", sys.argv[2])
+
+
+def serve_or_leave(connection):
+    try:
+        serve(connection)
+    except (OSError, struct.error):
+        pass
+    finally:
+        connection.close()
+
+
+most = 0
+lock = threading.Lock()
+listener = socket.create_server(("127.0.0.1", 0), backlog=64)
+print(listener.getsockname()[1], flush=True)
+while True:
+    threading.Thread(target=serve_or_leave, args=[listener.accept()[0]], daemon=True).start()
