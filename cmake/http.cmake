@@ -27,3 +27,4 @@ add_custom_command(
           -P ${CMAKE_SOURCE_DIR}/cmake/embed.cmake
   DEPENDS ${page_files} ${CMAKE_SOURCE_DIR}/cmake/embed.cmake
   VERBATIM)
+add_custom_target(mortise_page_source DEPENDS ${page_source}) # of targets in other folders
