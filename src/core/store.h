@@ -134,7 +134,7 @@ struct mrt_command {
     struct mrt_id detached_id; /* DETACH */
     uint64_t fence;    /* REFRESH to DETACH: as the VIEW said, or 0 if none has come; CELL_SET */
     const char *queue; /* APPEND and below: full name; CELL_: of the cell */
-    const char *kind;  /* APPEND: name of the recipe, for people and to be compared */
+    const char *kind;  /* APPEND, DETACH: name of the recipe, for people and for comparison */
     uint64_t capacity; /* APPEND */
     uint64_t weight;   /* APPEND; LIGHTEN, DETACH: the lower one */
     bool try_only;     /* APPEND: only if it is granted at once */
