@@ -36,6 +36,18 @@ struct verb {
     bool overtakes;     /* it takes effect before the LOCK that it stands behind */
 };
 
+#define SHOWN_SIZE 65
+
+/* The beginning of a word as it is shown in errors: nobody knows its encoding. */
+static const char *show(const struct mrt_resp_word *word, char shown[SHOWN_SIZE])
+{
+    size_t size = word->size < SHOWN_SIZE ? word->size : SHOWN_SIZE - 1;
+    for (size_t i = 0; i < size; i++)
+        shown[i] = word->text[i] >= ' ' && word->text[i] < 0x7f ? word->text[i] : '?';
+    shown[size] = '\0';
+    return shown;
+}
+
 /* ---------------------------------------------------------------------- LOCK */
 
 /* PERMITS n OF m, which begins at the word `i`. */
@@ -115,10 +127,11 @@ static bool take_options(const struct call *call, size_t i, bool has_kind,
         while (which < count && !mrt_resp_is(word, options[which].name))
             which++;
         if (which == count) {
+            char shown[SHOWN_SIZE];
             mrt_reply_error(call->reply,
-                            "BADVALUE \"%.*s\" is no option here: READ, WRITE, PERMITS, TTL, "
-                            "LABEL, BIND",
-                            (int)(word->size < 32 ? word->size : 32), word->text);
+                            "BADVALUE \"%s\" is no option here: READ, WRITE, PERMITS, TTL, LABEL, "
+                            "BIND",
+                            show(word, shown));
             return false;
         }
         if (options[which].is_kind && has_kind) {
@@ -414,10 +427,10 @@ void mrt_command_run(struct mrt_peer *peer, const struct mrt_resp_command *comma
     const struct mrt_resp_word *name = &command->words[0];
     const struct verb *verb = find_verb(name);
     struct call call = {peer, command->words, command->count, received, reply};
+    char shown[SHOWN_SIZE];
     peer->agent->counters.commands++;
     if (!verb)
-        mrt_reply_error(reply, "ERR unknown command '%.*s'",
-                        (int)(name->size < 64 ? name->size : 64), name->text);
+        mrt_reply_error(reply, "ERR unknown command '%s'", show(name, shown));
     else if (command->count < verb->least || command->count > verb->most)
         mrt_reply_error(reply, "ERR wrong number of arguments for '%s' command", verb->name);
     else

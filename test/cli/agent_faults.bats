@@ -1,0 +1,68 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# mortise agent and faults: bad input, namespaces between client and agent, agents that stand still,
+# are killed or restarted, a socket that is gone, a disk that is full, and clients that are killed at
+# each point of their life. A lock of the kernel is the witness.
+load helper
+load agent
+
+faults() {
+    timeout "${2:-60}" python3 "$BATS_TEST_DIRNAME/agent_faults.py" "$1" "${@:3}"
+}
+
+@test "bad input ends its own connection with one line, and hurts nobody else" {
+    start_agent
+    faults bad_input
+    kill -0 "$AGENT"
+}
+
+@test "a client that is killed at any point of its life leaves nothing behind" {
+    start_agent
+    faults killed_at_each_point 120
+}
+
+@test "a client that forks with the connection open, and is killed, holds until its child ends" {
+    start_agent
+    faults forked_and_killed
+}
+
+@test "clients in other namespaces of time, processes, users and networks have the same lock" {
+    [ "$(id -u)" -eq 0 ] || skip "needs root"
+    unshare --time --pid --net --fork true || skip "no namespaces"
+    start_agent
+    faults across_namespaces 120
+}
+
+@test "an agent in a namespace of processes of its own does not see who is outside" {
+    [ "$(id -u)" -eq 0 ] || skip "needs root"
+    unshare --pid --fork --mount-proc true || skip "no namespaces"
+    unshare --pid --fork --kill-child "$MORTISE" agent --url "sqlite:$T/locks.db" \
+        --socket "$T/agent.sock" 3>&- >"$T/agent.out" 2>&1 &
+    AGENT=$!
+    until_true grep -q agent.sock "$T/agent.out"
+    faults not_seen
+}
+
+@test "a holder's lock is nobody else's while the agent stands still" {
+    start_agent
+    faults agent_stands_still 60 "$AGENT"
+}
+
+@test "a socket that was removed: clients that are connected go on, and a restart mends it" {
+    start_agent
+    faults socket_removed 60 "$AGENT"
+    finish "$AGENT"
+    start_agent
+    client takes_and_gives_back
+}
+
+@test "a full disk is an error of the store, and the agent goes on when there is room" {
+    [ "$(id -u)" -eq 0 ] || skip "needs root"
+    mkdir small
+    mount -t tmpfs -o size=2m,mode=700 small "$T/small" || skip "no mounts"
+    STORE="sqlite:$T/small/locks.db" start_agent
+    run faults disk_full 60 "$T/small"
+    umount -l "$T/small"
+    echo "$output"
+    [ "$status" -eq 0 ]
+}
