@@ -19,7 +19,7 @@ int main(void)
 {
     mortise_client *client;
     mortise_lock *lock;
-    mortise_hold hold;
+    mortise_hold hold = {NULL, 0}; /* none */
     char node[MORTISE_NODE_SIZE];
     int ended = 1;
 
