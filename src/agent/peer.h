@@ -9,10 +9,10 @@
 #ifndef MRT_AGENT_PEER_H
 #define MRT_AGENT_PEER_H
 
-#include "agent/reply.h"
-#include "agent/resp.h"
 #include "agent/user.h"
 #include "base/name.h"
+#include "base/reply.h"
+#include "base/resp.h"
 #include "core/uthash.h"
 #include "io/driver.h"
 

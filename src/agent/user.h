@@ -6,7 +6,7 @@
 #define MRT_AGENT_USER_H
 
 #include "agent/access.h"
-#include "agent/reply.h"
+#include "base/reply.h"
 #include "core/uthash.h"
 
 struct mrt_agent;

@@ -173,6 +173,21 @@ bool mrt_engine_is_unreachable(const struct mrt_engine *engine)
     return mrt_session_unreachable(engine);
 }
 
+bool mrt_engine_lives(const struct mrt_engine *engine, mrt_time now, struct mrt_engine_life *life)
+{
+    const struct mrt_session *session = &engine->session;
+    if (session->state != MRT_SESSION_LIVE || now >= session->valid_until)
+        return false;
+    *life = (struct mrt_engine_life){session->id, session->lease, session->proof, session->heard};
+    return true;
+}
+
+void mrt_engine_need_session(struct mrt_engine *engine)
+{
+    if (!engine->closing)
+        mrt_session_need(engine);
+}
+
 bool mrt_engine_has_told(const struct mrt_engine *engine)
 {
     return !TAILQ_EMPTY(&engine->told) || !TAILQ_EMPTY(&engine->asked) ||

@@ -99,6 +99,18 @@ bool mrt_engine_is_unreachable(const struct mrt_engine *engine);
 bool mrt_engine_has_told(const struct mrt_engine *engine);
 mrt_time mrt_engine_next_time(const struct mrt_engine *engine);
 
+/* The session, for a host that uses it beside the engine. */
+struct mrt_engine_life {
+    struct mrt_id session;
+    mrt_time lease;       /* 0: needs no proof of life */
+    mrt_time proof;       /* with a lease: when the newest proven sign of life was sent */
+    mrt_time heard;       /* and the newest acknowledged one */
+};
+/* Whether there is a session that is alive at `now`. */
+bool mrt_engine_lives(const struct mrt_engine *engine, mrt_time now, struct mrt_engine_life *life);
+/* Begins to open a session, if there is none and the engine is not closing. */
+void mrt_engine_need_session(struct mrt_engine *engine);
+
 struct mrt_engine_counters {
     uint64_t acquisitions, nested, handovers, commands, losses;
 };

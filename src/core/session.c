@@ -47,6 +47,8 @@ static mrt_time interval_of(mrt_time lease, mrt_time proof_lag)
 
 mrt_time mrt_session_interval(const struct mrt_session *session)
 {
+    if (session->dates && session->proof_lag == 0)
+        return session->lease / 12; /* what it proves may be old already */
     return interval_of(session->lease, session->proof_lag);
 }
 
@@ -123,8 +125,7 @@ static void prove_earlier(struct mrt_session *session, mrt_time sent, mrt_time n
     session->signs[session->sign_count++ % MRT_SIGNS] = (struct mrt_sign){sent, now};
 }
 
-/* A sign of life that was sent at `sent` has been acknowledged. */
-void mrt_session_prove(struct mrt_engine *engine, mrt_time sent, mrt_time now)
+void mrt_session_prove(struct mrt_engine *engine, mrt_time sent, mrt_time heard, mrt_time now)
 {
     MRT_ASSERT(engine->session.state == MRT_SESSION_LIVE);
     struct mrt_session *session = &engine->session;
@@ -133,8 +134,11 @@ void mrt_session_prove(struct mrt_engine *engine, mrt_time sent, mrt_time now)
         session->valid_until = MRT_TIME_NEVER;
         return;
     }
-    session->heard = sent;
-    if (session->proof_lag == 0)
+    if (heard == 0)
+        session->heard = sent;
+    else if (heard > session->heard)
+        session->heard = heard;
+    if (session->proof_lag == 0 && !session->dates)
         session->proof = sent;
     else if (!session->dates)
         prove_earlier(session, sent, now);

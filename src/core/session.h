@@ -52,8 +52,8 @@ struct mrt_session {
 void mrt_session_need(struct mrt_engine *engine);
 /* Whether it is not open, or the connection that it lives by is known to be lost. */
 bool mrt_session_unreachable(const struct mrt_engine *engine);
-/* A sign of life that was sent at `sent` has been acknowledged. */
-void mrt_session_prove(struct mrt_engine *engine, mrt_time sent, mrt_time now);
+/* A sign of life that was sent at `sent` has been acknowledged; `heard` is the event's. */
+void mrt_session_prove(struct mrt_engine *engine, mrt_time sent, mrt_time heard, mrt_time now);
 /* Whether no sign of life has been acknowledged for too long. */
 bool mrt_session_is_silent(const struct mrt_session *session, mrt_time now);
 void mrt_session_suspend(struct mrt_engine *engine, bool suspended);

@@ -118,8 +118,9 @@ static void start_answered(struct mrt_engine *engine, const struct mrt_event *ev
         if (event->proven > 0)
             session->sent = event->proven;
         session->proof = session->sent;
+        session->heard = 0;
         session->sign_count = 0;
-        mrt_session_prove(engine, session->sent, now);
+        mrt_session_prove(engine, session->sent, event->heard, now);
         if (engine->closing)
             stop(engine, now, now);
         mrt_session_arm(engine);
@@ -163,7 +164,7 @@ static void renew_answered(struct mrt_engine *engine, const struct mrt_event *ev
     if (event->type == MRT_RENEWED) {
         if (event->proven > session->proof)
             session->proof = event->proven;
-        mrt_session_prove(engine, session->sent, now);
+        mrt_session_prove(engine, session->sent, event->heard, now);
         mrt_session_check(engine, now);
     } else if (for_good(event)) {
         mrt_session_lose(engine, now);

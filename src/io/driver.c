@@ -84,6 +84,10 @@ static void deliver(void *context, const struct mrt_event *event)
 {
     struct mrt_driver *driver = context;
     pthread_mutex_lock(&driver->mutex);
+    if (driver->tap && driver->tap(driver, event)) {
+        pthread_mutex_unlock(&driver->mutex);
+        return;
+    }
     if (event->detail)
         snprintf(driver->store_detail, sizeof driver->store_detail, "%s", event->detail);
     note_trouble(&driver->listener, event);

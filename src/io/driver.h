@@ -40,6 +40,8 @@ struct mrt_upcall {
 };
 TAILQ_HEAD(mrt_upcall_list, mrt_upcall);
 
+struct mrt_driver;
+
 enum mrt_call_kind { MRT_CALL_BLOCKING, MRT_CALL_ASYNC, MRT_CALL_UPCALL };
 
 /* An acquire or verify as the driver sees it; `waiter` is first. One that is ASYNC is on the heap,
@@ -81,10 +83,15 @@ struct mrt_listener {
     char why[256]; /* the newest reason that no server was reached; "": none is known */
 };
 
+/* Sees an event of the store before the engine: true: it is not the engine's. The mutex is held, and
+   no call of the store may be made. */
+typedef bool mrt_driver_tap(struct mrt_driver *driver, const struct mrt_event *event);
+
 struct mrt_driver {
     pthread_mutex_t mutex;
     pthread_cond_t idle; /* signalled when driving becomes false or a blocking call leaves */
     struct mrt_engine *engine;
+    mrt_driver_tap *tap; /* NULL: all events are the engine's */
     const struct mrt_store_ops *ops;
     struct mrt_store *store;
     struct mrt_sink sink;

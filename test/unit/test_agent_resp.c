@@ -2,7 +2,7 @@
 /* Frames of the agent's protocol: whole, in parts, and wrong ones. */
 #include "../cmocka_all.h"
 
-#include "agent/resp.h"
+#include "base/resp.h"
 
 #include <stdio.h>
 #include <stdlib.h>

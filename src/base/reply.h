@@ -3,8 +3,8 @@
  * Replies on their way to a client of the agent: bytes that grow as replies are added, up to a
  * limit. A reply that finds no room is left out, and `overrun` says so from then on.
  */
-#ifndef MRT_AGENT_REPLY_H
-#define MRT_AGENT_REPLY_H
+#ifndef MRT_BASE_REPLY_H
+#define MRT_BASE_REPLY_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -10,8 +10,8 @@
  *
  * Threads: none; these are functions of their arguments.
  */
-#ifndef MRT_AGENT_RESP_H
-#define MRT_AGENT_RESP_H
+#ifndef MRT_BASE_RESP_H
+#define MRT_BASE_RESP_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -2,9 +2,8 @@
 /*
  * Writing replies: see reply.h. Threads: none; each reply belongs to one connection.
  */
-#include "agent/reply.h"
+#include "base/reply.h"
 
-#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -79,8 +78,17 @@ void mrt_reply_error(struct mrt_reply *reply, const char *format, ...)
 static void write_number(struct mrt_reply *reply, char kind, int64_t number)
 {
     char line[32];
-    int size = snprintf(line, sizeof line, "%c%" PRId64 "\r\n", kind, number);
-    mrt_reply_bytes(reply, line, (size_t)size);
+    char *at = line + sizeof line;
+    uint64_t rest = number < 0 ? -(uint64_t)number : (uint64_t)number;
+    *--at = '\n';
+    *--at = '\r';
+    do
+        *--at = (char)('0' + rest % 10);
+    while ((rest /= 10) > 0);
+    if (number < 0)
+        *--at = '-';
+    *--at = kind;
+    mrt_reply_bytes(reply, at, (size_t)(line + sizeof line - at));
 }
 
 void mrt_reply_integer(struct mrt_reply *reply, int64_t number)

@@ -6,7 +6,7 @@
  * Invariant: no byte behind input + size is read, and no announced length is believed before it was
  * compared with the limits.
  */
-#include "agent/resp.h"
+#include "base/resp.h"
 
 #include <string.h>
 
