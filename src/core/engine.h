@@ -57,9 +57,6 @@ struct mrt_engine_config {
     uint32_t attempts_max; /* how often a refused command is repeated; 0: 10 */
     mrt_time give_up;      /* how long an acquire waits for a silent store; 0: for ever */
     mrt_time notice;       /* mrt_engine_next_contact tells of a silence of this length; 0: never */
-    /* Others trust this engine's session, for so long after they were last told that it is alive:
-       one that is lost earlier is not ended at the store until that is over. 0: nobody does. */
-    mrt_time trusted_for;
 };
 
 /* 0 or MORTISE_ENOMEM. */
@@ -102,9 +99,9 @@ mrt_time mrt_engine_next_time(const struct mrt_engine *engine);
 /* The session, for a host that uses it beside the engine. */
 struct mrt_engine_life {
     struct mrt_id session;
-    mrt_time lease;       /* 0: needs no proof of life */
-    mrt_time proof;       /* with a lease: when the newest proven sign of life was sent */
-    mrt_time heard;       /* and the newest acknowledged one */
+    mrt_time lease; /* 0: needs no proof of life */
+    mrt_time proof; /* with a lease: when the newest proven sign of life was sent */
+    mrt_time heard; /* and the newest acknowledged one */
 };
 /* Whether there is a session that is alive at `now`. */
 bool mrt_engine_lives(const struct mrt_engine *engine, mrt_time now, struct mrt_engine_life *life);

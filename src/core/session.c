@@ -47,7 +47,7 @@ static mrt_time interval_of(mrt_time lease, mrt_time proof_lag)
 
 mrt_time mrt_session_interval(const struct mrt_session *session)
 {
-    if (session->dates && session->proof_lag == 0)
+    if (session->relayed)
         return session->lease / 12; /* what it proves may be old already */
     return interval_of(session->lease, session->proof_lag);
 }
@@ -138,9 +138,9 @@ void mrt_session_prove(struct mrt_engine *engine, mrt_time sent, mrt_time heard,
         session->heard = sent;
     else if (heard > session->heard)
         session->heard = heard;
-    if (session->proof_lag == 0 && !session->dates)
+    if (session->proof_lag == 0 && !session->relayed)
         session->proof = sent;
-    else if (!session->dates)
+    else if (!session->dates && !session->relayed)
         prove_earlier(session, sent, now);
     mrt_time margin = margin_of(session->lease, engine->config.margin_min);
     session->valid_until = mrt_time_add(session->proof, session->lease - margin);

@@ -33,6 +33,7 @@ struct mrt_session {
     mrt_time lease;       /* 0: needs no proof of life */
     mrt_time proof_lag;   /* how old a sign of life must be to be proven by the next one */
     bool dates;           /* each RENEWED carries the time it proves */
+    bool relayed;         /* and what was heard: the store lends a session of its own */
     mrt_time heard;       /* when the newest acknowledged sign of life was sent */
     mrt_time proof;       /* when the newest proven one was sent */
     mrt_time sent;        /* when the newest START or RENEW was sent */

@@ -38,7 +38,7 @@ static void stop(struct mrt_engine *engine, mrt_time at, mrt_time now)
     session->attempts = 0;
     mrt_engine_unsend(engine, &session->renew);
     mrt_requests_recall(engine);
-    session->command.died = !engine->closing;
+    session->command.died = !engine->closing || engine->config.trusted_for > 0;
     mrt_heap_clear(&engine->timers, &session->timer);
     if (at > now)
         mrt_heap_set(&engine->timers, &session->timer, at);
@@ -115,6 +115,7 @@ static void start_answered(struct mrt_engine *engine, const struct mrt_event *ev
         session->lease = event->lease;
         session->proof_lag = event->proof_lag;
         session->dates = event->dates;
+        session->relayed = event->heard > 0;
         if (event->proven > 0)
             session->sent = event->proven;
         session->proof = session->sent;

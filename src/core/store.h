@@ -198,8 +198,9 @@ struct mrt_event {
                            part of the store lacks by now; 0: STARTED: when the START was sent;
                            RENEWED: none beside the RENEW */
     bool dates;         /* STARTED: a RENEWED proves `proven`, and nothing else */
-    mrt_time heard;     /* STARTED, RENEWED: when the newest sign of life was sent that the store has
-                           acknowledged; 0: that is this command */
+    mrt_time heard;     /* STARTED, RENEWED, of a store that lends a session of its own: when the
+                           newest sign of life of that was sent that has been acknowledged; each
+                           proves `proven`, and nothing else. 0: this command is the sign */
     int error;          /* FAILED, SESSION_LOST */
     const char *detail; /* FAILED, SESSION_LOST: particulars or NULL; valid during deliver */
 };

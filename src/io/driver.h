@@ -83,8 +83,8 @@ struct mrt_listener {
     char why[256]; /* the newest reason that no server was reached; "": none is known */
 };
 
-/* Sees an event of the store before the engine: true: it is not the engine's. The mutex is held, and
-   no call of the store may be made. */
+/* Sees an event of the store before the engine: true: it is not the engine's. The mutex is held,
+   and no call of the store may be made. */
 typedef bool mrt_driver_tap(struct mrt_driver *driver, const struct mrt_event *event);
 
 struct mrt_driver {
