@@ -52,7 +52,8 @@ static int open_store(struct mrt_agent *agent, const struct mrt_uri *uri, mrt_ti
                                                  "again: name a store that does, as sqlite:");
     if (error == MORTISE_OK)
         error = mrt_namespace_prefix(mrt_uri_parameter(uri, "namespace"), agent->prefix);
-    if (error == MORTISE_OK && !mrt_id_random(&config.seed))
+    if (error == MORTISE_OK &&
+        (!mrt_id_random(&config.seed) || !mrt_id_random(&agent->desk.instance)))
         error = mrt_error(MORTISE_EINTERNAL, "the system gives no entropy");
     if (error == MORTISE_OK)
         error = mrt_policy_read(uri, &config);
@@ -72,6 +73,7 @@ static int open_store(struct mrt_agent *agent, const struct mrt_uri *uri, mrt_ti
         ops->lease ? ops->lease(agent->driver.store) : mrt_time_from_ms(ops->capabilities.lease_ms);
     agent->has_lease = lease > 0;
     agent->lease = agent->has_lease ? lease : LEASE_STANDARD;
+    agent->driver.tap = mrt_desk_tap;
     return MORTISE_OK;
 }
 
@@ -98,6 +100,7 @@ static int open_epoll(struct mrt_agent *agent, int stop)
     if (driver >= 0 && agent->epoll >= 0 &&
         mrt_epoll_watch(agent->epoll, driver, EPOLLIN, &agent->driver) &&
         mrt_epoll_watch(agent->epoll, agent->listener, EPOLLIN, &agent->listener) &&
+        mrt_epoll_watch(agent->epoll, agent->worker.fd, EPOLLIN, &agent->worker) &&
         mrt_epoll_watch(agent->epoll, stop, EPOLLIN, &agent->drains))
         return MORTISE_OK;
     return mrt_error(MORTISE_ENOMEM, "no descriptor left for the agent's loop");
@@ -126,12 +129,18 @@ static void end_all(struct mrt_agent *agent)
         mrt_peer_end(peer);
 }
 
+/* It holds nothing, and no operation is under way. */
+static bool is_idle(const struct mrt_peer *peer)
+{
+    return !mrt_lock_any_held(peer) && !mrt_desk_holds(peer) && !peer->operation;
+}
+
 /* A client that has given back its last lock can take nothing here any more. */
 static void end_idle(struct mrt_agent *agent)
 {
     struct mrt_peer *peer, *next;
     TAILQ_FOREACH_SAFE (peer, &agent->peers, link, next)
-        if (!mrt_lock_any_held(peer))
+        if (is_idle(peer))
             mrt_peer_end(peer);
 }
 
@@ -152,7 +161,7 @@ static void stop(struct mrt_agent *agent, int fd, mrt_time drain)
     TAILQ_FOREACH_SAFE (peer, &agent->peers, link, next) {
         if (peer->waiting)
             mrt_reply_error(&peer->output, "AGAIN the agent is ending: connect again");
-        if (!mrt_lock_any_held(peer))
+        if (is_idle(peer))
             mrt_peer_end(peer);
         else if (peer->waiting)
             mrt_lock_drop(peer->waiting);
@@ -178,6 +187,9 @@ static int timeout_ms(const struct mrt_agent *agent)
     mrt_time until = ended ? ended->forget_at : MRT_TIME_NEVER;
     if (agent->drains && !TAILQ_EMPTY(&agent->peers))
         until = mrt_time_min(until, agent->drain_until);
+    until = mrt_time_min(until, mrt_desk_next(&agent->desk));
+    if (agent->drains && now < agent->desk.trusted_until)
+        until = mrt_time_min(until, agent->desk.trusted_until);
     if (until != MRT_TIME_NEVER)
         left = mrt_time_min(left, until > now ? until - now : 0);
     if (left == MRT_TIME_NEVER)
@@ -196,6 +208,7 @@ void mrt_agent_finish_turn(struct mrt_agent *agent)
     do {
         commands = agent->counters.commands;
         mrt_loop_turn(driver, mrt_driver_patience(MRT_TIME_NEVER));
+        mrt_desk_turn(agent);
         while ((peer = TAILQ_FIRST(&agent->flushes)))
             mrt_peer_flush(peer); /* which may run commands that waited */
     } while (commands != agent->counters.commands || mrt_tell_waits(driver));
@@ -210,7 +223,7 @@ static void serve(struct mrt_agent *agent, const struct mrt_agent_options *optio
 {
     struct epoll_event events[EVENTS_MAX];
     mrt_driver_enter(&agent->driver);
-    while (!agent->drains || agent->peer_count > 0) {
+    while (!agent->drains || agent->peer_count > 0 || mrt_desk_owes(&agent->desk, mrt_time_now())) {
         int timeout = timeout_ms(agent);
         mrt_driver_leave_quietly(&agent->driver);
         int count = epoll_wait(agent->epoll, events, EVENTS_MAX, timeout);
@@ -219,6 +232,8 @@ static void serve(struct mrt_agent *agent, const struct mrt_agent_options *optio
             void *tag = events[i].data.ptr;
             if (tag == &agent->listener)
                 accept_some(agent);
+            else if (tag == &agent->worker)
+                mrt_desk_operated(agent);
             else if (tag == &agent->drains)
                 stop(agent, options->stop, options->drain);
             else if (tag != &agent->driver)
@@ -234,7 +249,9 @@ static int open_and_serve(struct mrt_agent *agent, const struct mrt_agent_option
     int error = open_url(agent, options->url, options->timeout);
     if (error != MORTISE_OK)
         return error;
-    error = open_epoll(agent, options->stop);
+    error = mrt_worker_open(&agent->worker, options->url, agent->driver.ops);
+    if (error == MORTISE_OK)
+        error = open_epoll(agent, options->stop);
     if (error == MORTISE_OK) {
         if (options->ready)
             options->ready(options->argument, agent->driver.ops->address(agent->driver.store));
@@ -242,7 +259,9 @@ static int open_and_serve(struct mrt_agent *agent, const struct mrt_agent_option
     }
     if (agent->epoll >= 0)
         close(agent->epoll);
+    mrt_worker_close(&agent->worker);
     int closed = mrt_driver_close(&agent->driver, mrt_time_now() + CLOSE_PATIENCE);
+    mrt_desk_free(&agent->desk);
     return error ? error : closed;
 }
 
@@ -254,6 +273,7 @@ void mrt_agent_init(struct mrt_agent *agent)
     TAILQ_INIT(&agent->ended);
     TAILQ_INIT(&agent->flushes);
     TAILQ_INIT(&agent->gone);
+    mrt_desk_init(&agent->desk);
 }
 
 int mrt_agent_run(const struct mrt_agent_options *options)

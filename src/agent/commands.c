@@ -379,6 +379,19 @@ static void run_quit(const struct call *call)
     call->peer->quits = true;
 }
 
+/* MORTISE 1 [label]: from now on the connection speaks the port of stores (desk.h) */
+static void run_mortise(const struct call *call)
+{
+    const struct mrt_resp_word none = {"", 0};
+    int64_t version;
+    if (!mrt_resp_number(&call->words[1], 1, 1, &version))
+        mrt_reply_error(call->reply, "NOPROTO this agent speaks MORTISE 1");
+    else if (HASH_COUNT(call->peer->locks) > 0 || call->reply != &call->peer->output)
+        mrt_reply_error(call->reply, "BADVALUE MORTISE comes before all locks of a connection");
+    else if (!mrt_desk_greet(call->peer, call->count > 2 ? &call->words[2] : &none))
+        mrt_reply_error(call->reply, "FULL the agent has no memory for another client");
+}
+
 static const struct verb verbs[] = {
     {"LOCK", run_lock, 3, MRT_RESP_WORDS_MAX, false},
     {"UNLOCK", run_unlock, 3, 3, true},
@@ -393,6 +406,7 @@ static const struct verb verbs[] = {
     {"CANCEL", run_cancel, 1, 1, true},
     {"PING", run_ping, 1, 2, false},
     {"ECHO", run_ping, 2, 2, false},
+    {"MORTISE", run_mortise, 2, 3, false},
     {"HELLO", run_hello, 1, MRT_RESP_WORDS_MAX, false},
     {"AUTH", run_auth, 2, 3, false},
     {"SELECT", run_select, 2, 2, false},

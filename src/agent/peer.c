@@ -24,12 +24,14 @@
 
 #define READ_SIZE 2048 /* at a time */
 #define INPUT_SIZE (MRT_RESP_SIZE_MAX + READ_SIZE)
+#define OUTPUT_PAUSE (MRT_REPLY_SIZE_MAX / 4) /* a client that reads late is not read either */
 
 /* Sets the events that epoll reports, as the peer is now. */
 static void watch(struct mrt_peer *peer)
 {
     uint32_t events = EPOLLRDHUP;
-    if (peer->state == MRT_PEER_OPEN && !peer->quits && peer->pending_count < MRT_PEER_PENDING_MAX)
+    if (peer->state == MRT_PEER_OPEN && !peer->quits &&
+        peer->pending_count < MRT_PEER_PENDING_MAX && peer->output.size < OUTPUT_PAUSE)
         events |= EPOLLIN;
     if (peer->state == MRT_PEER_OPEN && peer->output.size > 0 && !peer->flushing)
         events |= EPOLLOUT;
@@ -103,6 +105,8 @@ void mrt_peer_close(struct mrt_peer *peer)
         mrt_lock_drop(peer->waiting); /* a question */
     if (peer->is_process)
         mrt_process_forget(peer);
+    mrt_desk_close(peer);
+    mrt_desk_forget_operation(peer);
     forget_bytes(peer);
     close(peer->fd);
     TAILQ_INSERT_TAIL(&agent->gone, peer, link);
@@ -129,7 +133,7 @@ void mrt_peer_end(struct mrt_peer *peer)
     if (peer->output.size > 0)
         send_output(peer); /* the last words, as far as the client reads */
     forget_bytes(peer);
-    if (HASH_COUNT(peer->locks) == 0) {
+    if (HASH_COUNT(peer->locks) == 0 && !mrt_desk_holds(peer)) {
         mrt_peer_close(peer);
         return;
     }
@@ -199,7 +203,9 @@ static void take_commands(struct mrt_peer *peer, const char *bytes, size_t size)
         result = mrt_resp_read(bytes + at, size - at, &command, &used, &wrong);
         if (result != MRT_RESP_COMMAND)
             break;
-        if (command.count > 0 && (peer->waiting || peer->pending_count > 0))
+        if (command.count > 0 && peer->session)
+            is_kept = mrt_desk_take(peer, &command);
+        else if (command.count > 0 && (peer->waiting || peer->pending_count > 0))
             is_kept = postpone(peer, &command, bytes + at, used, now);
         else if (command.count > 0)
             mrt_command_run(peer, &command, now, &peer->output);
@@ -299,6 +305,7 @@ static void end_for_bytes(struct mrt_peer *peer)
 void mrt_peer_flush(struct mrt_peer *peer)
 {
     resume(peer);
+    mrt_desk_write_rows(peer);
     if (peer->state != MRT_PEER_OPEN)
         return; /* it is out of the list */
     TAILQ_REMOVE(&peer->agent->flushes, peer, flush_link);
@@ -313,4 +320,7 @@ void mrt_peer_flush(struct mrt_peer *peer)
         mrt_peer_close(peer);
     else
         watch(peer);
+    if (peer->state == MRT_PEER_OPEN && peer->output.size == 0 && peer->operation &&
+        peer->operation->is_done)
+        mrt_peer_has_output(peer); /* there may be more rows */
 }

@@ -9,7 +9,9 @@
 #ifndef MRT_AGENT_PEER_H
 #define MRT_AGENT_PEER_H
 
+#include "agent/desk.h"
 #include "agent/user.h"
+#include "agent/worker.h"
 #include "base/name.h"
 #include "base/reply.h"
 #include "base/resp.h"
@@ -58,8 +60,10 @@ struct mrt_peer {
     bool flushing; /* it is in the list of those that have output */
     bool quits;    /* it is closed once all output is sent */
     mrt_time forget_at;
-    struct mrt_lock *locks;   /* by name */
-    struct mrt_lock *waiting; /* the LOCK whose reply is the next; NULL: none */
+    struct mrt_lock *locks;           /* by name */
+    struct mrt_lock *waiting;         /* the LOCK whose reply is the next; NULL: none */
+    struct mrt_desk_session *session; /* after MORTISE 1: it speaks the store's port (desk.h) */
+    struct mrt_operation *operation;  /* under way; NULL: none */
     STAILQ_HEAD(, mrt_pending) pending;
     size_t pending_count;
     TAILQ_ENTRY(mrt_peer) link, flush_link;
@@ -97,6 +101,8 @@ struct mrt_lock {
 
 struct mrt_agent {
     struct mrt_driver driver;
+    struct mrt_desk desk;
+    struct mrt_worker worker;
     int listener, epoll;
     uid_t uid;                 /* its own */
     uid_t nobody;              /* of those whom this system does not know */
@@ -139,6 +145,17 @@ void mrt_agent_init(struct mrt_agent *agent);
 /* After the events of a turn: runs the timers that are due and the engine, and sends the replies of
    both. The driver's mutex is held. */
 void mrt_agent_finish_turn(struct mrt_agent *agent);
+
+/* --------------------------------------------------------------- operate.c */
+
+/* Begins an operator call, or says why not; false: the words are none. */
+bool mrt_desk_operate(struct mrt_peer *peer, const struct mrt_resp_command *words);
+/* The worker has finished some. */
+void mrt_desk_operated(struct mrt_agent *agent);
+/* Writes what there is room for. */
+void mrt_desk_write_rows(struct mrt_peer *peer);
+/* The client has gone. */
+void mrt_desk_forget_operation(struct mrt_peer *peer);
 
 /* ------------------------------------------------------------------ peer.c */
 

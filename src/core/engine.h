@@ -57,6 +57,11 @@ struct mrt_engine_config {
     uint32_t attempts_max; /* how often a refused command is repeated; 0: 10 */
     mrt_time give_up;      /* how long an acquire waits for a silent store; 0: for ever */
     mrt_time notice;       /* mrt_engine_next_contact tells of a silence of this length; 0: never */
+    /* Others trust this engine's session, for so long after they were last told that it is alive:
+       one that is lost earlier is not ended at the store until that is over. And what the engine
+       leaves in the store was left by one of them that has died: a delay counts also when the
+       engine is closed. 0: nobody does. */
+    mrt_time trusted_for;
 };
 
 /* 0 or MORTISE_ENOMEM. */

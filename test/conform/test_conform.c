@@ -1076,15 +1076,16 @@ static bool is_among(const char *name, const char *const *names, size_t count)
 static int run(const char *given, bool claims)
 {
     struct CMUnitTest chosen[sizeof tests / sizeof tests[0]];
-    bool one_session = strncmp(given, "zk:", 3) == 0, apart = strncmp(given, "redis:", 6) == 0,
-         by_connection = strstr(given, "form=");
+    bool zookeeper = strncmp(given, "zk:", 3) == 0,
+         one_session = zookeeper || strncmp(given, "agent:", 6) == 0,
+         apart = strncmp(given, "redis:", 6) == 0, by_connection = strstr(given, "form=");
     size_t kept = 0;
     for (size_t i = 0; i < sizeof tests / sizeof tests[0]; i++)
         if (!(by_connection && AMONG(tests[i].name, not_by_connection)) &&
             !(one_session && AMONG(tests[i].name, two_sessions)) &&
             !(apart && AMONG(tests[i].name, claims_apart)) &&
             !(apart && claims && AMONG(tests[i].name, claims_unlisted)) &&
-            !((one_session || apart) && claims && AMONG(tests[i].name, not_unordered)))
+            !((zookeeper || apart) && claims && AMONG(tests[i].name, not_unordered)))
             chosen[kept++] = tests[i];
     return _cmocka_run_group_tests(given, chosen, kept, NULL, NULL);
 }

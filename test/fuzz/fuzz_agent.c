@@ -37,6 +37,8 @@ static void open_agent(void)
     require(mrt_store_find(&uri, &ops) == MORTISE_OK);
     require(mrt_driver_open(&agent.driver, &config, ops, &uri, &options, true, NULL, NULL) ==
             MORTISE_OK);
+    agent.driver.tap = mrt_desk_tap;
+    require(mrt_worker_open(&agent.worker, "memory:agent", ops) == MORTISE_OK);
 }
 
 static void connect_one(int i)
@@ -117,7 +119,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             mrt_peer_close(peer); /* this process has not ended */
     while (!TAILQ_EMPTY(&agent.peers) || !TAILQ_EMPTY(&agent.ended))
         turn();
+    mrt_worker_close(&agent.worker);
     mrt_driver_close(&agent.driver, mrt_time_now() + MRT_SECOND);
+    mrt_desk_free(&agent.desk);
     close(agent.epoll);
     mrt_users_free(&agent);
     return 0;
