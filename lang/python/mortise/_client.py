@@ -21,6 +21,7 @@ from ._errors import EFORKED, EINVALID, MortiseError, detail_now, error_of
 from ._library import lib
 from ._lock import Lock, ReadWriteLock, Semaphore, Spec, encoded
 
+Queued = Callable[[int], object]
 R = TypeVar("R")
 T = TypeVar("T")
 
@@ -95,8 +96,16 @@ def _listed(key: int, record: Any) -> int:
     return 0
 
 
+def options_of(max_hold: Optional[float], linger: Optional[float], lock_delay: Optional[float],
+               on_queued: Optional[Queued]) -> dict[str, Any]:
+    return {"max_hold": max_hold, "linger": linger, "lock_delay": lock_delay,
+            "on_queued": on_queued}
+
+
 class BaseClient:
     """The common part of clients of threads and of tasks."""
+
+    _at_once = False  # whether it is open when made
 
     def __init__(self, url: Union[None, str, Sequence[str]] = None, *, timeout: float = 5.0,
                  label: Optional[str] = None, strict: bool = False, short_lived: bool = False,
@@ -113,6 +122,8 @@ class BaseClient:
             label=None if label is None else encoded(label),
             give_up_ms=milliseconds(give_up or 0))
         self._opened: Optional[Core] = None
+        if self._at_once:
+            self._open()
 
     def _open(self) -> None:
         if self._url is None or isinstance(self._url, str):
@@ -197,9 +208,7 @@ class Client(BaseClient):
     those of mortise_lock_options.
     """
 
-    def __init__(self, url: Union[None, str, Sequence[str]] = None, **options: Any) -> None:
-        super().__init__(url, **options)
-        self._open()
+    _at_once = True
 
     def close(self) -> None:
         """Releases what is held, ends all waits with ClosedError, and frees the client."""
@@ -213,22 +222,33 @@ class Client(BaseClient):
         self.close()
 
     def lock(self, name: str, *, timeout: Optional[float] = None, reentrant: bool = True,
-             **options: Any) -> Lock:
+             max_hold: Optional[float] = None, linger: Optional[float] = None,
+             lock_delay: Optional[float] = None, on_queued: Optional[Queued] = None) -> Lock:
         """A mutex. reentrant=False: a second acquire of its thread is DeadlockError."""
+        options = options_of(max_hold, linger, lock_delay, on_queued)
         return Lock(self._mutex(name, reentrant, options), timeout)
 
-    def exclusive(self, name: str, *, timeout: Optional[float] = None, **options: Any) -> Lock:
+    def exclusive(self, name: str, *, timeout: Optional[float] = None,
+                  max_hold: Optional[float] = None, linger: Optional[float] = None,
+                  lock_delay: Optional[float] = None, on_queued: Optional[Queued] = None) -> Lock:
         """A mutex without an order: on Redis the key that redis-py's lock uses."""
+        options = options_of(max_hold, linger, lock_delay, on_queued)
         return Lock(self._exclusive(name, options), timeout)
 
-    def semaphore(self, name: str, permits: int, *, take: int = 1,
-                  timeout: Optional[float] = None, **options: Any) -> Semaphore:
+    def semaphore(self, name: str, permits: int, *, take: int = 1, timeout: Optional[float] = None,
+                  max_hold: Optional[float] = None, linger: Optional[float] = None,
+                  lock_delay: Optional[float] = None,
+                  on_queued: Optional[Queued] = None) -> Semaphore:
         """A semaphore of so many permits; each acquire takes `take` of them together."""
+        options = options_of(max_hold, linger, lock_delay, on_queued)
         return Semaphore(self._semaphore(name, permits, take, options), timeout)
 
     def read_write(self, name: str, *, timeout: Optional[float] = None,
-                   **options: Any) -> ReadWriteLock:
+                   max_hold: Optional[float] = None, linger: Optional[float] = None,
+                   lock_delay: Optional[float] = None,
+                   on_queued: Optional[Queued] = None) -> ReadWriteLock:
         """A read/write lock: its sides are .read and .write."""
+        options = options_of(max_hold, linger, lock_delay, on_queued)
         return ReadWriteLock(self._read_write(name, options), timeout)
 
     def election(self, name: str, value: bytes = b"", *, elected: Optional[Terms] = None,

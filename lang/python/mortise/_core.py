@@ -3,8 +3,8 @@
 
 Purpose: all other modules call the library through a Core. An acquire is always the library's
 asynchronous one: the library calls back on its own thread, and the thread that waits for it sleeps
-in Python, where a signal's handler runs at once. A call that can only block runs on a helper thread if the
-main thread makes it, for the same reason.
+in Python, where a signal's handler runs at once. A call that can only block runs on a helper thread
+if the main thread makes it, for the same reason.
 Invariant: no call of the library is under way, and none begins, when mortise_close frees the
 client: enter() counts calls, and refuses them from close() on. So no object of Python can reach
 memory that was freed.
@@ -41,6 +41,7 @@ _ending = False  # the interpreter ends
 class _Owner(threading.local):
     def __init__(self) -> None:
         self.number = next(keys)
+        self.in_callback = False
 
 
 _owner = _Owner()
@@ -64,6 +65,21 @@ def guarded(callback: Callable[..., object], *arguments: object) -> None:
         callback(*arguments)
     except Exception:  # pylint: disable=broad-except
         log.exception("a callback of the program failed")
+
+
+def from_library(callback: Callable[..., object], *arguments: object) -> None:
+    """The same on a thread of the library's, where no call may wait."""
+    _owner.in_callback = True
+    try:
+        guarded(callback, *arguments)
+    finally:
+        _owner.in_callback = False
+
+
+def require_may_wait() -> None:
+    """A wait for a callback cannot be in one: the library makes them one by one."""
+    if _owner.in_callback:
+        raise error_of(EDEADLOCK, "inside a callback")
 
 
 @_library.ACQUIRED
@@ -94,7 +110,7 @@ def _contact(key: int, error: int, why: bytes) -> None:
         log.info("the store answers again: %s", text)
     callback = contacts.get(key)
     if callback is not None:
-        guarded(callback, error_of(error, text) if error else None)
+        from_library(callback, error_of(error, text) if error else None)
 
 
 def run_aside(work: Callable[[], T], undo: Callable[[T], object],
@@ -234,9 +250,13 @@ class Core:
             if self._closing:
                 return
             self._closing = True
-            while self._inside > 0:
-                self._interrupt()
-                self._guard.wait(0.01)
+            try:
+                while self._inside > 0:
+                    self._interrupt()
+                    self._guard.wait(0.01)
+            except BaseException:  # a signal's: it may be closed again
+                self._closing = False
+                raise
         error, detail = run_aside(self._closed, nothing)
         if error == EDEADLOCK:  # in a callback: it stays open
             self._closing = False
@@ -271,7 +291,7 @@ class Core:
                 deadline = lib.now_ns() + math.ceil(timeout * 1e9)
             self.call(lib.acquire_async, handle, deadline, _acquired, key, None)
         except BaseException:
-            pending.pop(key, None)
+            self.abandon(key, handle)
             raise
 
     def abandon(self, key: int, handle: Any) -> bool:
@@ -283,6 +303,7 @@ class Core:
 
     def acquire(self, handle: Any, timeout: Optional[float]) -> HoldValue:
         """Waits for the lock; a signal's handler runs meanwhile, and may raise."""
+        require_may_wait()
         key, done, ends = next(keys), _thread.allocate_lock(), []
         done.acquire()
 
@@ -290,12 +311,14 @@ class Core:
             ends.append((error, detail, value))
             done.release()
 
+        self.begin(key, handle, timeout, sink)
         try:
-            self.begin(key, handle, timeout, sink)
             while not done.acquire(True, 1.0):
                 pass
         except BaseException:
-            if not self.abandon(key, handle) and (ends or done.acquire(True, 1.0)):
+            if not self.abandon(key, handle):
+                while not ends:  # the sink is being called
+                    done.acquire(True, 1.0)
                 if not ends[0][0]:
                     self.quietly(lib.release, ends[0][2])
             raise

@@ -17,7 +17,7 @@ from typing import Any, Callable, Optional
 
 from . import _library
 from ._cell import require_value
-from ._core import Core, guarded, keys, nothing, run_aside
+from ._core import Core, from_library, keys, nothing, require_may_wait, run_aside
 from ._errors import ELOST, ENOTHELD, NoLeaderError, detail_now, error_of
 from ._hold import BaseHold, State
 from ._library import FOREVER, HoldValue, LeaderRecord, lib
@@ -43,14 +43,14 @@ _campaigns: dict[int, Callable[[int, str], None]] = {}
 def _elected(key: int, fence: int) -> None:
     callback = _terms[key][0]
     if callback is not None:
-        guarded(callback, fence)
+        from_library(callback, fence)
 
 
 @_library.TERM
 def _deposed(key: int, fence: int) -> None:
     callback = _terms[key][1]
     if callback is not None:
-        guarded(callback, fence)
+        from_library(callback, fence)
 
 
 @_library.CAMPAIGN
@@ -65,7 +65,7 @@ def _ended(key: int, error: int) -> None:
 def _leads(key: int, record: Any) -> None:
     callback = _observers.get(key)
     if callback is not None:
-        guarded(callback, leader_of(record.contents))
+        from_library(callback, leader_of(record.contents))
 
 
 def leader_of(record: LeaderRecord) -> Optional[Leader]:
@@ -195,6 +195,7 @@ class Election(BaseElection):
 
     def campaign(self, timeout: Optional[float] = None) -> Term:
         """Waits until this candidate leads, at most `timeout` seconds."""
+        require_may_wait()
         key, done = next(keys), _thread.allocate_lock()
         ends: list[tuple[int, str]] = []
         done.acquire()

@@ -17,7 +17,7 @@ from types import TracebackType
 from typing import Any, Callable, Optional
 
 from . import _library
-from ._core import Core, guarded, keys, log, milliseconds
+from ._core import Core, from_library, keys, log, milliseconds
 from ._errors import ELOST, ENOTHELD, LostError, error_of
 from ._library import FOREVER, HoldValue, lib
 
@@ -39,14 +39,14 @@ _requests: dict[int, tuple[Any, Callable[[Any], object]]] = {}
 def _state_changed(key: int, _value: HoldValue, state: int) -> None:
     found = _states.get(key)
     if found is not None:
-        guarded(found[1], found[0], State(state))
+        from_library(found[1], found[0], State(state))
 
 
 @_library.REVOKE
 def _revoke_requested(key: int, _value: HoldValue) -> None:
     found = _requests.get(key)
     if found is not None:
-        guarded(found[1], found[0])
+        from_library(found[1], found[0])
 
 
 class BaseHold:
@@ -214,12 +214,7 @@ class AsyncHold(BaseHold):
         self._aside = aside
 
     def _register(self, table: dict[int, Any], callback: Any) -> int:
-        loop = self._aside.loop
-
-        def post(*arguments: object) -> None:
-            loop.call_soon_threadsafe(guarded, callback, *arguments)
-
-        return super()._register(table, None if callback is None else post)
+        return super()._register(table, self._aside.posted(callback))
 
     async def verify(self, timeout: Optional[float] = 5.0) -> None:
         """Asks the store. LostError, NotHeldError, or LockTimeoutError without an answer."""

@@ -17,7 +17,7 @@ from types import TracebackType
 from typing import Any, Callable, Iterator, Optional, Sequence
 
 from . import _library
-from ._core import Core, guarded, keys, milliseconds, owner_now, run_aside
+from ._core import Core, from_library, keys, milliseconds, owner_now, run_aside
 from ._errors import EINVALID, ENOTHELD, error_of
 from ._hold import Hold
 from ._library import HoldValue, lib
@@ -29,7 +29,7 @@ _queued: dict[int, Callable[[int], object]] = {}
 def _was_queued(key: int, ahead: int) -> None:
     callback = _queued.get(key)
     if callback is not None:
-        guarded(callback, ahead)
+        from_library(callback, ahead)
 
 
 class Handle:
@@ -100,6 +100,7 @@ class _Mine(threading.local):
     def __init__(self, spec: Spec) -> None:
         self.handles = spec.handles(owner_now())
         self.holds: list[list[Hold]] = [[] for _ in self.handles]
+        self.blocks: list[Hold] = []  # of the `with`s that this thread is in
 
 
 class Lock:
@@ -158,13 +159,13 @@ class Lock:
         return self._keep(value)
 
     def __enter__(self) -> Hold:
-        return self.acquire()
+        hold = self.acquire()
+        self._mine.blocks.append(hold)
+        return hold
 
     def __exit__(self, kind: Optional[type[BaseException]], fault: Optional[BaseException],
                  trace: Optional[TracebackType]) -> None:
-        mine = self._mine.holds[self._side]
-        if mine:
-            mine.pop()._leave(fault)
+        self._mine.blocks.pop()._leave(fault)
 
 
 class Semaphore(Lock):

@@ -21,8 +21,8 @@ from types import TracebackType
 from typing import Any, AsyncIterator, Callable, Optional, Sequence
 
 from ._cell import BaseCell, CellValue
-from ._client import BaseClient, Entry
-from ._core import Core, keys, milliseconds
+from ._client import BaseClient, Entry, Queued, options_of
+from ._core import Core, guarded, keys, milliseconds, nothing
 from ._election import BaseElection, Leader, Term, Terms
 from ._errors import EBUSY, EDEADLOCK, EINVALID, ENOTHELD, MortiseError, error_of
 from ._hold import AsyncHold
@@ -60,7 +60,7 @@ class Aside:
                 result = call(*arguments)
             except Exception as raised:  # pylint: disable=broad-except
                 fault = raised
-            self.post(lambda: None, settle, future, result, fault)
+            self.post(nothing, settle, future, result, fault)
 
         threading.Thread(target=run, daemon=True, name="mortise-call").start()
         return future
@@ -74,6 +74,13 @@ class Aside:
             otherwise()
 
 
+    def posted(self, callback: Optional[Callable[..., object]]) -> Any:
+        """The same callback, on the loop."""
+        if callback is None:
+            return None
+        return functools.partial(self.post, nothing, guarded, callback)
+
+
 class Lock:
     """A lock by name, for tasks. Client.lock and its like make it."""
 
@@ -84,6 +91,7 @@ class Lock:
         self._core, self._spec, self._aside, self._side = spec.core, spec, aside, side
         self._spare = [self._handle()]
         self._holders: Holders = {} if holders is None else holders
+        self._blocks: Holders = {}  # of the `async with`s that each task is in
         #: Seconds that an acquire waits if it says nothing else; None: for ever.
         self.timeout = timeout
         self.name = spec.name
@@ -178,13 +186,20 @@ class Lock:
             self._aside(call), lambda value: self._core.quietly(lib.release, value)))
 
     async def __aenter__(self) -> AsyncHold:
-        return await self.acquire()
+        hold = await self.acquire()
+        task = asyncio.current_task()
+        if task is not None:
+            self._blocks.setdefault(task, []).append(hold)
+        return hold
 
     async def __aexit__(self, kind: Optional[type[BaseException]],
                         fault: Optional[BaseException], trace: Optional[TracebackType]) -> None:
-        holds = self._mine()
-        if holds:
-            holds[-1]._leave(fault)
+        task = asyncio.current_task()
+        if task is not None:
+            hold = self._blocks[task].pop()
+            if not self._blocks[task]:
+                del self._blocks[task]
+            hold._leave(fault)
 
 
 async def unless_cancelled(future: asyncio.Future[Any], undo: Callable[[Any], object],
@@ -293,15 +308,10 @@ class Election(BaseElection):
     def __init__(self, core: Core, name: str, value: bytes, elected: Optional[Terms],
                  deposed: Optional[Terms], aside: Aside) -> None:
         self._aside = aside
-        super().__init__(core, name, value, self._posted(elected), self._posted(deposed))
-
-    def _posted(self, callback: Optional[Callable[..., object]]) -> Any:
-        if callback is None:
-            return None
-        return functools.partial(self._aside.post, lambda: None, callback)
+        super().__init__(core, name, value, aside.posted(elected), aside.posted(deposed))
 
     def observe(self, callback: Optional[Callable[[Optional[Leader]], object]]) -> None:
-        super().observe(self._posted(callback))
+        super().observe(self._aside.posted(callback))
 
     async def campaign(self, timeout: Optional[float] = None) -> Term:
         """Waits until this candidate leads, at most `timeout` seconds."""
@@ -313,7 +323,7 @@ class Election(BaseElection):
                 future.set_result((error, detail))
 
         self._begin(key, timeout, lambda error, detail: self._aside.post(
-            lambda: None, give, error, detail))
+            nothing, give, error, detail))
         try:
             return self._term(*await future)
         except asyncio.CancelledError:
@@ -346,22 +356,38 @@ class Client(BaseClient):
                         fault: Optional[BaseException], trace: Optional[TracebackType]) -> None:
         await asyncio.shield(self.close())
 
-    def lock(self, name: str, *, timeout: Optional[float] = None, **options: Any) -> Lock:
+    def lock(self, name: str, *, timeout: Optional[float] = None, max_hold: Optional[float] = None,
+             linger: Optional[float] = None, lock_delay: Optional[float] = None,
+             on_queued: Optional[Queued] = None) -> Lock:
         """A mutex."""
+        options = options_of(max_hold, linger, lock_delay,
+                             self._ready().posted(on_queued))
         return Lock(self._mutex(name, True, options), timeout, self._ready())
 
-    def exclusive(self, name: str, *, timeout: Optional[float] = None, **options: Any) -> Lock:
+    def exclusive(self, name: str, *, timeout: Optional[float] = None,
+                  max_hold: Optional[float] = None, linger: Optional[float] = None,
+                  lock_delay: Optional[float] = None, on_queued: Optional[Queued] = None) -> Lock:
         """A mutex without an order: on Redis the key that redis-py's lock uses."""
+        options = options_of(max_hold, linger, lock_delay,
+                             self._ready().posted(on_queued))
         return Lock(self._exclusive(name, options), timeout, self._ready())
 
-    def semaphore(self, name: str, permits: int, *, take: int = 1,
-                  timeout: Optional[float] = None, **options: Any) -> Semaphore:
+    def semaphore(self, name: str, permits: int, *, take: int = 1, timeout: Optional[float] = None,
+                  max_hold: Optional[float] = None, linger: Optional[float] = None,
+                  lock_delay: Optional[float] = None,
+                  on_queued: Optional[Queued] = None) -> Semaphore:
         """A semaphore of so many permits; each acquire takes `take` of them together."""
+        options = options_of(max_hold, linger, lock_delay,
+                             self._ready().posted(on_queued))
         return Semaphore(self._semaphore(name, permits, take, options), timeout, self._ready())
 
     def read_write(self, name: str, *, timeout: Optional[float] = None,
-                   **options: Any) -> ReadWriteLock:
+                   max_hold: Optional[float] = None, linger: Optional[float] = None,
+                   lock_delay: Optional[float] = None,
+                   on_queued: Optional[Queued] = None) -> ReadWriteLock:
         """A read/write lock: its sides are .read and .write."""
+        options = options_of(max_hold, linger, lock_delay,
+                             self._ready().posted(on_queued))
         return ReadWriteLock(self._read_write(name, options), timeout, self._ready())
 
     def election(self, name: str, value: bytes = b"", *, elected: Optional[Terms] = None,

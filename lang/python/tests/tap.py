@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs modules of tests and prints a TAP line a case: tap.py MODULE[.Class[.case]]..."""
+"""Runs modules of tests and prints a TAP line a case: tap.py [URL] MODULE[.Class[.case]]..."""
 
 import os
 import sys
@@ -42,6 +42,8 @@ class Result(unittest.TestResult):
 
 def main():
     names = sys.argv[1:]
+    if ":" in names[0]:
+        os.environ["MORTISE_TEST_URL"] = names.pop(0)
     suite = unittest.defaultTestLoader.loadTestsFromNames(names)
     result = Result()
     suite.run(result)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""asyncio on one store: what waits does not keep the loop waiting, and what is cancelled is gone."""
+"""asyncio on one store: a wait keeps no loop waiting, and a cancelled one leaves nothing."""
 
 import asyncio
 import os
@@ -206,6 +206,24 @@ class Tasks(unittest.IsolatedAsyncioTestCase, Place):
                 self.client.break_(self.name, hold.fence)
                 self.assertIs(await asyncio.wait_for(lost, LIMIT), hold)
         self.assertTrue(hold.lost)
+
+    async def test_queued_callback_runs_on_the_loop(self):
+        queued = asyncio.get_running_loop().create_future()
+        lock = self.tasks.lock(self.name, on_queued=lambda ahead: queued.done() or
+                               queued.set_result((ahead, asyncio.get_running_loop())))
+        with self.client.lock(self.name):
+            waiter = asyncio.ensure_future(lock.acquire())
+            self.assertEqual(await asyncio.wait_for(queued, LIMIT), (1, queued.get_loop()))
+        (await waiter).release()
+
+    async def test_block_ends_with_its_own_hold(self):
+        sem = self.tasks.semaphore(self.name, 3)
+        async with sem as outer:
+            async with sem as inner:
+                sem.release()
+                self.assertFalse(inner.held)
+            self.assertTrue(outer.held)
+        self.assertFalse(outer.held)
 
     async def test_detach_and_adopt(self):
         token = await (await self.tasks.lock(self.name).acquire()).detach()

@@ -92,6 +92,19 @@ class Mutex(Place):
             hold.release()  # earlier than its block ends
         self.queued(self.name, 0)
 
+    def test_block_ends_with_its_own_hold(self):
+        lock = self.client.lock(self.name)
+        with lock as outer:
+            with lock as inner:
+                lock.release()
+                self.assertFalse(inner.held)
+            self.assertTrue(outer.held)
+            lock.acquire()  # and is not released by the block
+        self.assertFalse(outer.held)
+        self.queued(self.name, 1)
+        lock.release()
+        self.queued(self.name, 0)
+
     def test_another_thread_may_release_a_hold(self):
         hold = self.client.lock(self.name).acquire()
         in_thread(hold.release).end()

@@ -246,6 +246,26 @@ class End(Place):
         with client.lock(self.name + "2"):
             pass
 
+    def test_wait_in_a_callback_is_refused(self):
+        """It would wait for the thread that it runs on."""
+        other, faults, seen = self.other(), [], threading.Event()
+        election = other.election(self.name + "e")
+
+        def lost(_):
+            for call in (other.lock(self.name).acquire, other.lock(self.name).try_acquire,
+                         election.campaign, other.list):
+                try:
+                    call()
+                except mortise.MortiseError as fault:
+                    faults.append(type(fault))
+            seen.set()
+
+        hold = other.lock(self.name).acquire()
+        hold.on_lost(lost)
+        self.client.break_(self.name, hold.fence)
+        self.assertTrue(seen.wait(LIMIT))
+        self.assertEqual(faults, [mortise.DeadlockError] * 4)
+
     def test_client_is_not_pickled_and_errors_are(self):
         with self.assertRaises(mortise.ForkedError):
             pickle.dumps(self.client)
