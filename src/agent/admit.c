@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #define GROUPS_MAX 65536 /* NGROUPS_MAX of the kernel */
+#define PEERS_OWN 64     /* kept free for the agent's own user and root */
 
 /* Tells a client that it is not served, and why, in one line. */
 static void refuse(struct mrt_agent *agent, int fd, const char *line)
@@ -70,9 +71,10 @@ static bool find_rules(const struct mrt_agent *agent, int fd, const struct ucred
 static struct mrt_user *admit(struct mrt_agent *agent, int fd, const struct ucred *who,
                               struct mrt_access_rules *rules)
 {
-    struct mrt_user *user = mrt_user_find(agent, who->uid);
     bool is_own = who->uid == agent->uid || who->uid == 0;
-    if (!is_own && !find_rules(agent, fd, who, rules)) {
+    bool has_rules = is_own || find_rules(agent, fd, who, rules);
+    struct mrt_user *user = mrt_user_find(agent, who->uid, has_rules);
+    if (!has_rules) {
         if (user)
             mrt_user_log(agent, user, who->pid, MRT_REFUSAL_ACCESS, "no rule of the policy is his");
         refuse(agent, fd,
@@ -80,7 +82,8 @@ static struct mrt_user *admit(struct mrt_agent *agent, int fd, const struct ucre
                              : "-NOPERM this agent serves its own user and root\r\n");
         return NULL;
     }
-    if (!user || agent->peer_count >= MRT_AGENT_PEERS_MAX) {
+    size_t most = is_own ? MRT_AGENT_PEERS_MAX : MRT_AGENT_PEERS_MAX - PEERS_OWN;
+    if (!user || agent->peer_count >= most) {
         refuse(agent, fd, "-FULL the agent has as many connections as it takes\r\n");
         return NULL;
     }

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Users and what they use: see user.h. A user stays known until the agent ends, so a refusal is
- * logged once however often it is provoked; as many as USERS_MAX are served.
+ * logged once however often it is provoked; as many as USERS_MAX are served. Those who are refused
+ * fill half of that at most, because one person may have many numbers (/etc/subuid). The agent's
+ * own user and root always have their places.
  *
  * Invariant: a user's tickets are the sum of those of his names, and no name without one is kept.
  */
@@ -16,17 +18,19 @@
 
 #define USERS_MAX 4096
 
-struct mrt_user *mrt_user_find(struct mrt_agent *agent, uid_t uid)
+struct mrt_user *mrt_user_find(struct mrt_agent *agent, uid_t uid, bool is_served)
 {
     struct mrt_user *user;
+    bool is_own = uid == agent->uid || uid == 0;
+    size_t most = is_own ? SIZE_MAX : is_served ? USERS_MAX : USERS_MAX / 2;
     HASH_FIND(hh, agent->users, &uid, sizeof uid, user);
-    if (user || HASH_COUNT(agent->users) >= USERS_MAX)
+    if (user || HASH_COUNT(agent->users) >= most)
         return user;
     user = calloc(1, sizeof *user);
     if (!user)
         return NULL;
     user->uid = uid;
-    if (uid != agent->uid && uid != 0)
+    if (!is_own)
         user->limits = mrt_access_limits(agent->access, uid);
     HASH_ADD(hh, agent->users, uid, sizeof uid, user);
     if (user->hh.tbl)

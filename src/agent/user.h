@@ -29,8 +29,8 @@ struct mrt_user {
     UT_hash_handle hh;
 };
 
-/* NULL: no memory, or there are too many users. */
-struct mrt_user *mrt_user_find(struct mrt_agent *agent, uid_t uid);
+/* `is_served`: he is not only refused. NULL: no memory, or there are too many users. */
+struct mrt_user *mrt_user_find(struct mrt_agent *agent, uid_t uid, bool is_served);
 void mrt_users_free(struct mrt_agent *agent);
 /* Counts one more lock that waits for this full name. NULL: the reply says which limit it is. */
 struct mrt_usage *mrt_user_take(struct mrt_agent *agent, struct mrt_user *user, pid_t pid,

@@ -115,6 +115,22 @@ END
     [[ "$output" =~ ^[0-9]+$ ]]
 }
 
+@test "a person with thousands of numbers keeps nobody out" {
+    needs_users
+    start_with_policy <<<"allow user www-data acquire on *"
+    python3 "$BATS_TEST_DIRNAME/agent_users.py" serves_root_beside_many_users
+    run as www-data - call "LOCK a 0"
+    [[ "$output" =~ ^[0-9]+$ ]]
+    [ "$(refusals "no rule of the policy is his")" -eq 2048 ]
+}
+
+@test "an agent has as many descriptors as the system gives" {
+    ulimit -Sn 128
+    start_agent
+    ulimit -Sn "$(ulimit -Hn)"
+    timeout 60 python3 "$BATS_TEST_DIRNAME/agent_users.py" has_many_connections 400
+}
+
 @test "a hostile user hinders others no more than by spinning" {
     needs_users
     start_with_policy <<<"allow user www-data acquire on evil/"

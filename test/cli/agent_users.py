@@ -83,6 +83,22 @@ def has_his_bytes_alone():
     assert clients[1].call("PING") == "PONG", "by the connection that has them"
 
 
+def serves_root_beside_many_users():
+    """Numbers of users beyond what the agent remembers, each refused: others are served all the same."""
+    for uid in range(100000, 105000):
+        os.seteuid(uid)
+        with socket.socket(socket.AF_UNIX) as one:
+            one.connect(PATH)
+            assert one.recv(100).startswith(b"-NOPERM ")
+        os.seteuid(0)
+    assert Client().call("LOCK deploy 0") > 0
+
+
+def has_many_connections():
+    clients = [Client() for _ in range(int(sys.argv[2]))]
+    assert all(client.call("PING") == "PONG" for client in clients)
+
+
 # ---------------------------------------------------------------------------- hostile
 
 

@@ -17,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
@@ -84,6 +85,16 @@ static void log_refusal(void *argument, const char *text)
     mrt_cli_say("agent: %s", text);
 }
 
+/* Each client is a descriptor: as many as the system gives. */
+static void raise_limit(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
+        limit.rlim_cur = limit.rlim_max;
+        setrlimit(RLIMIT_NOFILE, &limit);
+    }
+}
+
 static int serve(struct mrt_agent_options *options)
 {
     sigset_t signals;
@@ -94,6 +105,7 @@ static int serve(struct mrt_agent_options *options)
     options->stop = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
     if (options->stop < 0)
         return mrt_cli_fail(MRT_EXIT_INTERNAL, "no descriptor for signals: %s", strerror(errno));
+    raise_limit();
     options->ready = print_ready;
     options->log = log_refusal;
     options->argument = options;
