@@ -146,7 +146,8 @@ static struct mrt_operation *read_operation(const struct mrt_resp_command *words
     const struct mrt_resp_word *name = &words->words[is_list ? 2 : 1];
     uint64_t fence = 0;
     if (words->count != 3 || memchr(name->text, '\0', name->size) ||
-        (!is_list && !read_fence(&words->words[2], &fence)))
+        ((kind == MRT_OPERATION_REVOKE || kind == MRT_OPERATION_BREAK) &&
+         !read_fence(&words->words[2], &fence)))
         return NULL;
     struct mrt_operation *operation = calloc(1, sizeof *operation + name->size + 1);
     if (!operation)
