@@ -161,14 +161,20 @@ static void test_f4_the_call_behind_one_given_up_at_a_busy_database_is_served(vo
     assert_int_equal(mortise_mutex_new(client, "busy", NULL, &lock), MORTISE_OK);
     assert_int_equal(mortise_acquire(lock, &hold), MORTISE_OK); /* there is a session from now on */
     assert_int_equal(mortise_release(hold), MORTISE_OK);
-    for (int i = 0; i < 3; i++) { /* a thread that runs late may miss the moment */
+    int given_up = 0;
+    for (int i = 0; i < 20 && given_up < 3; i++) { /* a thread that runs late misses the moment */
         helper_start(&other, "busy", place->path, NULL);
         helper_expect(&other, "busy");
-        assert_int_equal(mortise_acquire_for(lock, 5, &hold), MORTISE_ETIMEOUT);
-        assert_int_equal(mortise_acquire_for(lock, 8000, &hold), MORTISE_OK);
+        int error = mortise_acquire_for(lock, 5, &hold);
+        if (error == MORTISE_ETIMEOUT) {
+            given_up++;
+            error = mortise_acquire_for(lock, 60000, &hold);
+        }
+        assert_int_equal(error, MORTISE_OK);
         assert_int_equal(mortise_release(hold), MORTISE_OK);
         helper_finish(&other);
     }
+    assert_true(given_up > 0);
     assert_int_equal(mortise_close(client), MORTISE_OK);
 }
 
