@@ -57,10 +57,9 @@ class Tasks(unittest.IsolatedAsyncioTestCase, Place):
         count = (os.cpu_count() or 1) + 8
         with self.client.lock(self.name):
             waits = [asyncio.ensure_future(
-                aio.acquire_all(self.tasks.lock(self.name), timeout=LIMIT).__aenter__())
-                for _ in range(count)]
+                aio.acquire_all(self.tasks.lock(self.name)).__aenter__()) for _ in range(count)]
             await asyncio.sleep(0.05)
-            await self.tasks.cell(self.name).get()
+            await asyncio.wait_for(self.tasks.cell(self.name).get(), LIMIT)
             for task in waits:
                 task.cancel()
             await asyncio.wait(waits)
