@@ -83,7 +83,7 @@ class Client:
 def takes_and_gives_back():
     a, b = Client(), Client()
     first = a.call("LOCK deploy 0")
-    assert first > 0
+    assert first > 0, first
     assert 0 < a.call("HELD deploy") <= 60000
     assert b.call("LOCK deploy 0").startswith("BUSY "), "a try does not wait"
     assert b.call("LOCK deploy 50").startswith("TIMEOUT ")

@@ -187,15 +187,15 @@ def agent_stands_still():
 
 def socket_removed():
     client = Client()
-    fence = client.call("LOCK deploy 0")
+    fence = client.call("LOCK other 0")
     os.unlink(PATH)
-    assert client.call("HELD deploy") > 0
+    assert client.call("HELD other") > 0
     try:
         Client()
         raise AssertionError("nobody can connect")
     except FileNotFoundError:
         pass
-    assert client.call(f"UNLOCK deploy {fence}") == "OK"
+    assert client.call(f"UNLOCK other {fence}") == "OK"
     os.kill(int(sys.argv[2]), signal.SIGTERM)
     assert client.is_ended()
 
