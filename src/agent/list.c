@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * LIST: the locks that clients of this agent have or wait for, as the agent knows them. Nothing is
- * asked of the store, so it costs no lock its time. `mortise ls` shows the locks that
+ * LIST: the locks that clients have or wait for by LOCK and CAMPAIGN, as the agent knows them.
+ * Nothing is asked of the store, so it costs no lock its time. `mortise ls` shows the locks that
  * others have at the store.
  *
  * The user and the process of a row are the kernel's words; the label is the client's.
