@@ -10,6 +10,7 @@
  * that order. A command is freed after the call of the store that answered it.
  */
 #include "agent/peer.h"
+#include "base/assert.h"
 
 #include "store/agent/frame.h"
 #include "store/kit/refusal.h"
@@ -109,6 +110,7 @@ void mrt_desk_drop_outbox(struct mrt_desk *desk)
 {
     struct mrt_desk_command *command;
     while ((command = STAILQ_FIRST(&desk->outbox))) {
+        MRT_ASSERT(desk->commands); /* what is in the outbox is there, too */
         STAILQ_REMOVE_HEAD(&desk->outbox, link);
         HASH_DEL(desk->commands, command);
         free(command);

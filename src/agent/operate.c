@@ -73,6 +73,10 @@ static void name_owners(const struct mrt_desk *desk, struct mrt_operation *opera
             continue;
         each->ticket = ticket;
         HASH_ADD_KEYPTR(hh, known, &ticket->fence, sizeof ticket->fence, each);
+        if (!each->hh.tbl) {
+            free(each);
+            break; /* no memory: the other rows stay as the store shows them */
+        }
     }
     STAILQ_FOREACH(row, &operation->rows, link)
     {
