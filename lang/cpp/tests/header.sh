@@ -59,7 +59,7 @@ struct task {
 struct executor {
     void post(std::function<void()> resume) { resume(); }
 };"
-    sed -n '/^```cpp$/,/^```$/{/^```/!p}' lang/cpp/README.md
+    sed -n '/^```cpp$/,/^```$/{/^```/!p}' lang/cpp/README.md lang/cpp/from-curator.md
 } >"$place/program.cpp"
 check g++ -std=c++20
 echo "1..$number"

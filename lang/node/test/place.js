@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 'use strict';
-// Where the tests run: the store of $MORTISE_TEST_URL, or a file. A wait that should end may take
-// LIMIT, so that a busy machine fails no test.
+// Where the tests run: the store of $MORTISE_TEST_URL or of the first argument, or a file. A wait that
+// should end may take LIMIT, so that a busy machine fails no test.
 const fs = require('node:fs');
 const os = require('node:os');
 const path = require('node:path');
@@ -9,7 +9,7 @@ const { after, before } = require('node:test');
 const { Client } = require('..');
 
 const LIMIT = 60000;
-let url = process.env.MORTISE_TEST_URL;
+let url = process.env.MORTISE_TEST_URL || process.argv[2];
 let directory;
 let number = 0;
 
