@@ -440,7 +440,14 @@ void mrt_agent_close(struct mrt_store *store)
     free_store(of(store));
 }
 
-void mrt_agent_abandon(struct mrt_store *store)
+/* In a forked child. A thread of the parent may have been changing lists and buffers at the fork,
+   so their memory is left alone. */
+void mrt_agent_abandon(struct mrt_store *opened)
 {
-    free_store(of(store));
+    struct mrt_agent_store *store = of(opened);
+    if (store->wire.fd >= 0)
+        close(store->wire.fd);
+    close(store->epoll);
+    free(store->label);
+    free(store);
 }
