@@ -2,6 +2,7 @@
 """Runs modules of tests and prints a TAP line a case: tap.py [URL] MODULE[.Class[.case]]..."""
 
 import os
+import signal
 import sys
 import unittest
 
@@ -41,6 +42,8 @@ class Result(unittest.TestResult):
 
 
 def main():
+    # A shell ignores SIGINT in what it starts in the background, and programs inherit that.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     names = sys.argv[1:]
     if ":" in names[0]:
         os.environ["MORTISE_TEST_URL"] = names.pop(0)
