@@ -32,7 +32,7 @@
 
 DESTDIR ?=
 BUILD ?= build
-RELEASED = 0e491c9# what programs were built with: the last tag, as soon as there is one
+RELEASED = 0e491c9# the last state before 0.2.0 that programs were built with
 GENERATOR := $(if $(shell command -v ninja),-G Ninja,)
 CONFIGURE = cmake -S . -B $(BUILD) $(if $(wildcard $(BUILD)/CMakeCache.txt),,$(GENERATOR)) \
 	$(if $(PREFIX),-DCMAKE_INSTALL_PREFIX=$(PREFIX)) $(OPTIONS) >/dev/null
