@@ -7,7 +7,8 @@
 const { EventEmitter } = require('node:events');
 const native = require('./native');
 const { call, translate } = require('./errors');
-const { Lock, milliseconds } = require('./lock');
+const { Lock } = require('./lock');
+const { milliseconds } = require('./times');
 const { Election } = require('./election');
 
 const [ACQUIRED, CAMPAIGNED, STATE, REVOKE, ELECTED, DEPOSED, LEADER, CONTACT] = Array(8).keys();
@@ -32,8 +33,10 @@ class Client extends EventEmitter {
     const client = new Client();
     try {
       /** The store's address, without secrets. */
-      client.url = await native.open(client.#handle, url, label, giveUp, timeout);
+      client.url = await native.open(client.#handle, url, label, milliseconds('giveUp', giveUp),
+        milliseconds('timeout', timeout));
     } catch (error) {
+      native.abandon(client.#handle);
       throw translate(error);
     }
     client.#open = true;
@@ -185,7 +188,12 @@ class Client extends EventEmitter {
   remember(key, hold, handle) {
     this.#holds.set(key, hold);
     this.#keys.set(hold, key);
-    call(native.watch, this.#handle, handle);
+    try {
+      call(native.watch, this.#handle, handle);
+    } catch (error) { // it is lost by now
+      hold.discard();
+      throw error;
+    }
     return hold;
   }
 

@@ -5,7 +5,7 @@
 const { EventEmitter } = require('node:events');
 const native = require('./native');
 const { call, translate } = require('./errors');
-const { milliseconds } = require('./lock');
+const { milliseconds } = require('./times');
 
 class Election extends EventEmitter {
   #client;

@@ -3,6 +3,7 @@
 // A hold: what an acquire gives. It is a lease, so it can be lost: `signal` is aborted then.
 const native = require('./native');
 const { call, translate, LostError } = require('./errors');
+const { milliseconds } = require('./times');
 
 const STATES = ['released', 'held', 'suspended', 'lost'];
 
@@ -47,8 +48,10 @@ class Hold {
   }
 
   /** Reads from the store whether it is held there. */
-  verify({ timeout = 5000 } = {}) {
-    return this.#client.job(native.verify, this.#handle, timeout);
+  async verify({ timeout = 5000 } = {}) {
+    if (timeout === Infinity)
+      throw new TypeError('mortise: verify takes a thread while it waits: give it a finite timeout');
+    return this.#client.job(native.verify, this.#handle, milliseconds('timeout', timeout));
   }
 
   /** A write side becomes a read side, and no writer comes in between. */
@@ -82,6 +85,15 @@ class Hold {
 
   [Symbol.dispose || Symbol.for('Symbol.dispose')]() {
     this.release();
+  }
+
+  /** Gives it back, whatever has become of it. */
+  discard() {
+    try {
+      this.release();
+    } catch {
+      // it was lost
+    }
   }
 
   /** Of the client: the library has seen a change of state, or a request to give it up. */

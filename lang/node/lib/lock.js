@@ -4,12 +4,7 @@
 const native = require('./native');
 const { Hold } = require('./hold');
 const { call, translate, BusyError } = require('./errors');
-
-function milliseconds(name, value) {
-  if (typeof value !== 'number' || Number.isNaN(value) || value < 0)
-    throw new TypeError(`mortise: ${name} is a number of milliseconds, not ${String(value)}`);
-  return value === Infinity ? -1 : Math.min(Math.ceil(value), Number.MAX_SAFE_INTEGER);
-}
+const { milliseconds } = require('./times');
 
 class Lock {
   #client;
@@ -45,11 +40,7 @@ class Lock {
       hold.release();
       return result;
     } catch (error) {
-      try {
-        hold.release();
-      } catch {
-        // the error of the work is the one to report
-      }
+      hold.discard(); // the error of the work is the one to report
       throw error;
     }
   }
@@ -78,4 +69,4 @@ class Lock {
   }
 }
 
-module.exports = { Lock, milliseconds };
+module.exports = { Lock };

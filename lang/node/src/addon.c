@@ -122,6 +122,13 @@ napi_value make_handle(napi_env env, void *handle, const napi_type_tag *tag, nap
     return value;
 }
 
+int64_t deadline_of(int64_t timeout_ms)
+{
+    int64_t now = mortise_now_ns();
+    return timeout_ms < 0 || timeout_ms > (INT64_MAX - now) / 1000000 ? INT64_MAX
+                                                                      : now + timeout_ms * 1000000;
+}
+
 /* ----------------------------------------------------------------- results */
 
 napi_value make_text(napi_env env, const char *text)
@@ -243,11 +250,14 @@ napi_value start_job(napi_env env, struct job *job)
 
 /* ------------------------------------------------------------------ module */
 
-void export_function(napi_env env, napi_value exports, const char *name, napi_callback function)
+void export_functions(napi_env env, napi_value exports, const struct exported *table)
 {
-    napi_value value = NULL;
-    good(env, napi_create_function(env, name, NAPI_AUTO_LENGTH, function, NULL, &value));
-    set_property(env, exports, name, value);
+    for (; table->name; table++) {
+        napi_value value = NULL;
+        good(env, napi_create_function(env, table->name, NAPI_AUTO_LENGTH, table->function, NULL,
+                                       &value));
+        set_property(env, exports, table->name, value);
+    }
 }
 
 static napi_value version(napi_env env, napi_callback_info info)
@@ -265,6 +275,9 @@ static napi_value error_of(napi_env env, napi_callback_info info)
     return make_error(env, (int)error, "");
 }
 
+static const struct exported own_functions[] = {
+    {"version", version}, {"errorOf", error_of}, {NULL, NULL}};
+
 NAPI_MODULE_INIT(/* napi_env env, napi_value exports */)
 {
     struct client **list = calloc(1, sizeof *list);
@@ -273,11 +286,10 @@ NAPI_MODULE_INIT(/* napi_env env, napi_value exports */)
         free(list);
         return throw_error(env, MORTISE_ENOMEM, "");
     }
-    export_function(env, exports, "version", version);
-    export_function(env, exports, "errorOf", error_of);
-    export_client(env, exports);
-    export_lock(env, exports);
-    export_store(env, exports);
-    export_election(env, exports);
+    export_functions(env, exports, own_functions);
+    export_functions(env, exports, client_functions);
+    export_functions(env, exports, lock_functions);
+    export_functions(env, exports, store_functions);
+    export_functions(env, exports, election_functions);
     return exports;
 }

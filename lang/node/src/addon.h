@@ -77,6 +77,12 @@ struct argument {
     size_t count;
 };
 
+/* A function that the module has; a table of them ends with a name of NULL. */
+struct exported {
+    const char *name;
+    napi_callback function;
+};
+
 /* ----------------------------------------------------------------- addon.c */
 
 /* Whether a call of Node's succeeded; else an exception is pending. */
@@ -101,6 +107,9 @@ napi_value make_text(napi_env env, const char *text);
 void set_property(napi_env env, napi_value object, const char *name, napi_value value);
 void set_number(napi_env env, napi_value object, const char *name, double number);
 
+/* So many milliseconds from now, by mortise_now_ns; negative: never. */
+int64_t deadline_of(int64_t timeout_ms);
+
 struct job *make_job(struct client *client, job_work run, job_done done);
 void free_job(struct job *job);
 /* Starts it; the promise, or NULL and an exception, and the job is freed. */
@@ -115,16 +124,16 @@ struct message *make_message(enum message_kind kind, size_t size);
 /* From any thread; frees the message if JavaScript has ended. */
 void post_message(struct client *client, struct message *message);
 void close_all(void *list);
-void export_client(napi_env env, napi_value exports);
+extern const struct exported client_functions[];
 
-void export_lock(napi_env env, napi_value exports);
+extern const struct exported lock_functions[];
 napi_value make_hold(napi_env env, mortise_hold hold);
 bool read_hold(napi_env env, napi_value value, mortise_hold *hold);
 
-void export_store(napi_env env, napi_value exports);
-void export_election(napi_env env, napi_value exports);
+extern const struct exported store_functions[];
+extern const struct exported election_functions[];
 void free_candidates(struct candidate *candidate);
 
-void export_function(napi_env env, napi_value exports, const char *name, napi_callback function);
+void export_functions(napi_env env, napi_value exports, const struct exported *table);
 
 #endif

@@ -236,6 +236,17 @@ static napi_value close_client(napi_env env, napi_callback_info info)
     return start_job(env, job);
 }
 
+/* abandon(client): it could not be opened, and is not used again. */
+static napi_value abandon(napi_env env, napi_callback_info info)
+{
+    struct argument arguments;
+    void *handle;
+    if (read_arguments(env, info, 1, &arguments) &&
+        read_handle(env, arguments.values[0], &client_tag, &handle))
+        napi_release_threadsafe_function(((struct client *)handle)->post, napi_tsfn_abort);
+    return NULL;
+}
+
 /* keep(client, whether): whether the open client keeps the process alive. */
 static napi_value keep(napi_env env, napi_callback_info info)
 {
@@ -253,10 +264,6 @@ static napi_value keep(napi_env env, napi_callback_info info)
     return NULL;
 }
 
-void export_client(napi_env env, napi_value exports)
-{
-    export_function(env, exports, "newClient", new_client);
-    export_function(env, exports, "open", open_client);
-    export_function(env, exports, "close", close_client);
-    export_function(env, exports, "keep", keep);
-}
+const struct exported client_functions[] = {{"newClient", new_client}, {"open", open_client},
+                                            {"close", close_client},   {"keep", keep},
+                                            {"abandon", abandon},      {NULL, NULL}};

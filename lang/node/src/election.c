@@ -15,6 +15,7 @@ struct candidate {
     struct client *client;
     mortise_election *election;
     uint32_t id;
+    struct message *campaigned; /* for the end of a campaign: made at its start */
     struct candidate *next;
 };
 
@@ -22,38 +23,44 @@ void free_candidates(struct candidate *candidate)
 {
     while (candidate) {
         struct candidate *next = candidate->next;
+        free(candidate->campaigned);
         free(candidate);
         candidate = next;
     }
 }
 
 /* The client's thread. */
-static void post(struct candidate *candidate, enum message_kind kind, int error, uint64_t fence)
+static void post(struct candidate *candidate, enum message_kind kind, uint64_t fence)
 {
     struct message *message = make_message(kind, 0);
     if (message) {
         message->id = candidate->id;
-        message->number = error;
         message->fence = fence;
-        if (error != MORTISE_OK)
-            snprintf(message->detail, sizeof message->detail, "%s", mortise_error_detail());
     }
     post_message(candidate->client, message);
 }
 
 static void on_elected(void *argument, uint64_t fence)
 {
-    post(argument, MESSAGE_ELECTED, 0, fence);
+    post(argument, MESSAGE_ELECTED, fence);
 }
 
 static void on_deposed(void *argument, uint64_t fence)
 {
-    post(argument, MESSAGE_DEPOSED, 0, fence);
+    post(argument, MESSAGE_DEPOSED, fence);
 }
 
 static void on_campaigned(void *argument, int error)
 {
-    post(argument, MESSAGE_CAMPAIGNED, error, 0);
+    struct candidate *candidate = argument;
+    pthread_mutex_lock(&candidate->client->mutex);
+    struct message *message = candidate->campaigned;
+    candidate->campaigned = NULL;
+    pthread_mutex_unlock(&candidate->client->mutex);
+    message->number = error;
+    if (error != MORTISE_OK)
+        snprintf(message->detail, sizeof message->detail, "%s", mortise_error_detail());
+    post_message(candidate->client, message);
 }
 
 static void on_leader(void *argument, const mortise_leader *leader)
@@ -116,19 +123,35 @@ static bool read_candidate(napi_env env, napi_callback_info info, size_t count,
     return true;
 }
 
+/* EDEADLOCK while a campaign is under way: its message stays. */
+static int start_campaign(struct candidate *candidate, struct message *message, int64_t deadline)
+{
+    struct client *client = candidate->client;
+    pthread_mutex_lock(&client->mutex); /* the callback waits until the message is there */
+    int error =
+        mortise_election_campaign_async(candidate->election, deadline, on_campaigned, candidate);
+    if (error == MORTISE_OK)
+        candidate->campaigned = message;
+    pthread_mutex_unlock(&client->mutex);
+    return error;
+}
+
 /* campaign(client, election, timeoutMs); negative: for ever. */
 static napi_value campaign(napi_env env, napi_callback_info info)
 {
     struct argument arguments;
     struct candidate *candidate;
-    int64_t timeout, now = mortise_now_ns();
+    int64_t timeout;
     if (!read_candidate(env, info, 3, &arguments, &candidate) ||
         !read_number(env, arguments.values[2], &timeout))
         return NULL;
-    int64_t deadline =
-        timeout < 0 || timeout > (INT64_MAX - now) / 1000000 ? INT64_MAX : now + timeout * 1000000;
-    int error =
-        mortise_election_campaign_async(candidate->election, deadline, on_campaigned, candidate);
+    struct message *message = make_message(MESSAGE_CAMPAIGNED, 0);
+    if (!message)
+        return throw_error(env, MORTISE_ENOMEM, "");
+    message->id = candidate->id;
+    int error = start_campaign(candidate, message, deadline_of(timeout));
+    if (error != MORTISE_OK)
+        free(message);
     return settle(env, error);
 }
 
@@ -217,14 +240,7 @@ static napi_value leader(napi_env env, napi_callback_info info)
     return start_job(env, job);
 }
 
-void export_election(napi_env env, napi_value exports)
-{
-    export_function(env, exports, "newElection", new_election);
-    export_function(env, exports, "campaign", campaign);
-    export_function(env, exports, "resign", resign);
-    export_function(env, exports, "proclaim", proclaim);
-    export_function(env, exports, "isLeader", is_leader);
-    export_function(env, exports, "leaderFence", fence);
-    export_function(env, exports, "observe", observe);
-    export_function(env, exports, "leader", leader);
-}
+const struct exported election_functions[] = {
+    {"newElection", new_election}, {"campaign", campaign},  {"resign", resign},
+    {"proclaim", proclaim},        {"isLeader", is_leader}, {"leaderFence", fence},
+    {"observe", observe},          {"leader", leader},      {NULL, NULL}};

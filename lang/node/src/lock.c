@@ -21,8 +21,8 @@ static const napi_type_tag wait_tag = {0x6d6f727469736534, 0x7761697400000001};
 struct waiting {
     struct client *client;
     mortise_operation *operation; /* NULL: not begun, or its callback has */
-    uint32_t id;
-    atomic_uint references; /* the library's and JavaScript's */
+    struct message *message;      /* for its end: made at the start, so that it cannot be lacking */
+    atomic_uint references;       /* the library's and JavaScript's */
 };
 
 /* ------------------------------------------------------------------- locks */
@@ -101,32 +101,21 @@ static void on_acquired(void *argument, int error, mortise_hold hold)
 {
     struct waiting *waiting = argument;
     struct client *client = waiting->client;
-    struct message *message = make_message(MESSAGE_ACQUIRED, 0);
+    struct message *message = waiting->message;
     pthread_mutex_lock(&client->mutex);
-    mortise_operation *operation = waiting->operation;
+    const mortise_operation *operation = waiting->operation;
     waiting->operation = NULL;
+    waiting->message = NULL;
     pthread_mutex_unlock(&client->mutex);
-    if (message) {
-        message->id = waiting->id;
-        message->number = error;
-        message->hold = hold;
-        message->fence = error == MORTISE_OK ? mortise_hold_fence(hold) : 0;
-        if (error != MORTISE_OK && operation)
-            snprintf(message->detail, sizeof message->detail, "%s",
-                     mortise_operation_detail(operation));
-    } else if (error == MORTISE_OK) {
-        mortise_release(hold);
-    }
+    message->number = error;
+    message->hold = hold;
+    if (error == MORTISE_OK)
+        message->fence = mortise_hold_fence(hold);
+    else
+        snprintf(message->detail, sizeof message->detail, "%s",
+                 mortise_operation_detail(operation));
     post_message(client, message);
     drop_waiting(waiting);
-}
-
-/* A wait of so many milliseconds; negative: for ever. */
-static int64_t deadline_of(int64_t timeout_ms)
-{
-    int64_t now = mortise_now_ns();
-    return timeout_ms < 0 || timeout_ms > (INT64_MAX - now) / 1000000 ? INT64_MAX
-                                                                      : now + timeout_ms * 1000000;
 }
 
 static int start_acquire(struct waiting *waiting, mortise_lock *lock, int64_t timeout_ms)
@@ -165,13 +154,19 @@ static napi_value acquire(napi_env env, napi_callback_info info)
         !read_number(env, arguments.values[3], &id))
         return NULL;
     struct waiting *waiting = calloc(1, sizeof *waiting);
-    if (!waiting)
+    struct message *message = make_message(MESSAGE_ACQUIRED, 0);
+    if (!waiting || !message) {
+        free(waiting);
+        free(message);
         return throw_error(env, MORTISE_ENOMEM, "");
+    }
+    message->id = (uint32_t)id;
     waiting->client = client;
-    waiting->id = (uint32_t)id;
+    waiting->message = message;
     atomic_init(&waiting->references, 2);
     int error = start_acquire(waiting, lock, timeout);
     if (error != MORTISE_OK) {
+        free(message);
         free(waiting);
         return settle(env, error);
     }
@@ -231,22 +226,22 @@ static bool read_held(napi_env env, napi_callback_info info, struct argument *ar
            read_hold(env, arguments->values[1], hold);
 }
 
-static napi_value release(napi_env env, napi_callback_info info)
+static napi_value call_on_hold(napi_env env, napi_callback_info info, int (*call)(mortise_hold))
 {
     struct argument arguments;
     struct client *client;
     mortise_hold hold;
-    return read_held(env, info, &arguments, &client, &hold) ? settle(env, mortise_release(hold))
-                                                            : NULL;
+    return read_held(env, info, &arguments, &client, &hold) ? settle(env, call(hold)) : NULL;
+}
+
+static napi_value release(napi_env env, napi_callback_info info)
+{
+    return call_on_hold(env, info, mortise_release);
 }
 
 static napi_value downgrade(napi_env env, napi_callback_info info)
 {
-    struct argument arguments;
-    struct client *client;
-    mortise_hold hold;
-    return read_held(env, info, &arguments, &client, &hold) ? settle(env, mortise_downgrade(hold))
-                                                            : NULL;
+    return call_on_hold(env, info, mortise_downgrade);
 }
 
 /* remaining(client, hold): milliseconds; Infinity; 0: not held. */
@@ -336,16 +331,14 @@ static napi_value verify(napi_env env, napi_callback_info info)
     return start_job(env, job);
 }
 
-void export_lock(napi_env env, napi_value exports)
-{
-    export_function(env, exports, "newLock", new_lock);
-    export_function(env, exports, "acquire", acquire);
-    export_function(env, exports, "cancel", cancel);
-    export_function(env, exports, "release", release);
-    export_function(env, exports, "downgrade", downgrade);
-    export_function(env, exports, "remaining", remaining);
-    export_function(env, exports, "isHeld", is_held);
-    export_function(env, exports, "watch", watch);
-    export_function(env, exports, "watchRevoke", watch_revoke);
-    export_function(env, exports, "verify", verify);
-}
+const struct exported lock_functions[] = {{"newLock", new_lock},
+                                          {"acquire", acquire},
+                                          {"cancel", cancel},
+                                          {"release", release},
+                                          {"downgrade", downgrade},
+                                          {"remaining", remaining},
+                                          {"isHeld", is_held},
+                                          {"watch", watch},
+                                          {"watchRevoke", watch_revoke},
+                                          {"verify", verify},
+                                          {NULL, NULL}};

@@ -222,11 +222,6 @@ static napi_value break_ticket(napi_env env, napi_callback_info info)
     return operate(env, info, run_break);
 }
 
-void export_store(napi_env env, napi_value exports)
-{
-    export_function(env, exports, "cellGet", cell_get);
-    export_function(env, exports, "cellCas", cell_cas);
-    export_function(env, exports, "list", list);
-    export_function(env, exports, "revoke", revoke);
-    export_function(env, exports, "breakTicket", break_ticket);
-}
+const struct exported store_functions[] = {
+    {"cellGet", cell_get}, {"cellCas", cell_cas},         {"list", list},
+    {"revoke", revoke},    {"breakTicket", break_ticket}, {NULL, NULL}};

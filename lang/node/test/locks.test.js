@@ -159,6 +159,7 @@ test('verify reads the hold at the store', async () => {
   await hold.verify();
   hold.release();
   await assert.rejects(hold.verify(), mortise.UsageError);
+  await assert.rejects(hold.verify({ timeout: Infinity }), /finite/);
 });
 
 test('a hold ends by itself after maxHold', async () => {
@@ -233,6 +234,7 @@ test('misuse is an error of the language, or of the library with its text', asyn
   await assert.rejects(mortise.Client.open('nonsense://x'),
     { name: 'ConfigError', code: 'ESCHEME' });
   await assert.rejects(mortise.Client.open(17), TypeError);
+  await assert.rejects(mortise.Client.open(clients.url, { giveUp: 'soon' }), /giveUp is a number/);
 });
 
 test('close releases, and ends what waits', async () => {
