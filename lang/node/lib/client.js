@@ -19,7 +19,7 @@ class Client extends EventEmitter {
   #open = false;
   #closing = null;
   #jobs = new Set();
-  #waits = new Map(); // acquires, by number
+  #waits = new Map(); // acquires and campaigns, by number
   #elections = new Map();
   #holds = new Map(); // by the library's slot and generation
   #keys = new WeakMap();
@@ -172,17 +172,25 @@ class Client extends EventEmitter {
     }
   }
 
-  wait() {
+  /** begin(id) starts what the library ends by a message with this number. */
+  async wait(begin) {
     if (this.#closing)
       throw translate(native.errorOf(-4));
     const id = this.#next++;
-    return { id, promise: new Promise((resolve, reject) => {
+    const end = new Promise((resolve, reject) => {
       this.#waits.set(id, { resolve, reject });
-    }) };
-  }
-
-  unwait(id) {
-    this.#waits.delete(id);
+    });
+    try {
+      begin(id);
+    } catch (error) {
+      this.#waits.delete(id);
+      throw translate(error);
+    }
+    try {
+      return await end;
+    } catch (error) {
+      throw translate(error);
+    }
   }
 
   remember(key, hold, handle) {
@@ -202,17 +210,13 @@ class Client extends EventEmitter {
   }
 
   #receive(kind, id, value, fence, key) {
-    const settle = (wait) => (value instanceof Error ? wait.reject(value)
-      : wait.resolve({ value, fence, key }));
     const election = this.#elections.get(id);
+    const wait = this.#waits.get(id);
     switch (kind) {
-      case ACQUIRED: {
-        const wait = this.#waits.get(id);
-        this.#waits.delete(id);
-        return settle(wait);
-      }
+      case ACQUIRED:
       case CAMPAIGNED:
-        return election.campaigned(value);
+        this.#waits.delete(id);
+        return value instanceof Error ? wait.reject(value) : wait.resolve({ value, fence, key });
       case STATE:
         return this.#holds.get(key)?.changed(value);
       case REVOKE:

@@ -4,13 +4,12 @@
 // and 'leader' with { fence, value } once observe() has been called.
 const { EventEmitter } = require('node:events');
 const native = require('./native');
-const { call, translate } = require('./errors');
+const { call } = require('./errors');
 const { milliseconds } = require('./times');
 
 class Election extends EventEmitter {
   #client;
   #handle;
-  #campaign = null;
 
   constructor(client, name, value, id) {
     super();
@@ -22,10 +21,8 @@ class Election extends EventEmitter {
   /** Waits until this candidate leads, by default for ever; the term's fence. */
   async campaign({ timeout = Infinity } = {}) {
     const limit = milliseconds('timeout', timeout);
-    call(native.campaign, this.#client.handle, this.#handle, limit);
-    return new Promise((resolve, reject) => {
-      this.#campaign = { resolve, reject };
-    });
+    await this.#client.wait((id) => native.campaign(this.#client.handle, this.#handle, limit, id));
+    return this.fence;
   }
 
   /** Ends the leadership, or the campaign, whose promise is rejected with ECANCELLED. */
@@ -62,16 +59,6 @@ class Election extends EventEmitter {
   /** From now on 'leader' is emitted with who leads, and with each change of that. */
   observe() {
     call(native.observe, this.#client.handle, this.#handle);
-  }
-
-  /** Of the client. */
-  campaigned(error) {
-    const campaign = this.#campaign;
-    this.#campaign = null;
-    if (error)
-      campaign?.reject(translate(error));
-    else
-      campaign?.resolve(this.fence);
   }
 }
 

@@ -3,7 +3,7 @@
 // A lock: acquires, with a timeout, an AbortSignal or neither.
 const native = require('./native');
 const { Hold } = require('./hold');
-const { call, translate, BusyError } = require('./errors');
+const { BusyError } = require('./errors');
 const { milliseconds } = require('./times');
 
 class Lock {
@@ -48,21 +48,16 @@ class Lock {
   async #acquire(timeout, signal) {
     signal?.throwIfAborted();
     const client = this.#client;
-    const { id, promise } = client.wait();
     let waiting;
-    try {
-      waiting = call(native.acquire, client.handle, this.#handle, timeout, id);
-    } catch (error) {
-      client.unwait(id);
-      throw error;
-    }
     const abort = () => client.open && native.cancel(client.handle, waiting);
-    signal?.addEventListener('abort', abort, { once: true });
     try {
-      const { value, fence, key } = await promise;
+      const { value, fence, key } = await client.wait((id) => {
+        waiting = native.acquire(client.handle, this.#handle, timeout, id);
+        signal?.addEventListener('abort', abort, { once: true });
+      });
       return client.remember(key, new Hold(client, this, value, fence), value);
     } catch (error) {
-      throw signal?.aborted && error.code === 'ECANCELLED' ? signal.reason : translate(error);
+      throw signal?.aborted && error.code === 'ECANCELLED' ? signal.reason : error;
     } finally {
       signal?.removeEventListener('abort', abort);
     }

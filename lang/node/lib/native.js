@@ -10,4 +10,7 @@ const native = require(file);
 if (!native.version().startsWith('0.2.'))
   throw new Error(`mortise: this package needs the library's version 0.2, not ${native.version()}`);
 
+// A worker's clients are closed by the addon when it ends; process.exit() runs no hooks of addons.
+process.on('exit', () => native.closeAll());
+
 module.exports = native;

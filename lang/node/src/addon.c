@@ -10,7 +10,8 @@
  *
  * Invariant: a client is closed only after its jobs have ended (lib/client.js waits for them), and
  * what points into a closed client is not used: each function takes the client, and checks it.
- * When the environment ends (the process, a worker), its clients are closed, so their locks pass.
+ * When the environment ends, its clients are closed, so their locks pass: by a hook of a worker's,
+ * and by lib/native.js for process.exit(), which runs no hooks.
  */
 #include "addon.h"
 

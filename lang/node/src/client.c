@@ -75,6 +75,12 @@ static void receive(napi_env env, napi_value function, void *context, void *data
     napi_create_uint32(env, message->kind, &arguments[0]);
     napi_create_uint32(env, message->id, &arguments[1]);
     arguments[2] = make_value(env, message);
+    if (!arguments[2]) { /* no memory */
+        if (message->kind == MESSAGE_ACQUIRED)
+            mortise_release(message->hold);
+        napi_get_and_clear_last_exception(env, &result);
+        arguments[2] = make_error(env, MORTISE_ENOMEM, "");
+    }
     arguments[3] = make_bigint(env, message->fence);
     arguments[4] = make_text(env, key);
     if (message->kind == MESSAGE_STATE)
@@ -114,15 +120,20 @@ static void delist(struct client *client)
     client->link = NULL;
 }
 
-void close_all(void *data)
+static void close_listed(struct client **list)
 {
-    struct client **list = data, *client;
+    struct client *client;
     while ((client = *list)) {
         delist(client);
         mortise_client *library = client->client;
         client->client = NULL;
         mortise_close(library);
     }
+}
+
+void close_all(void *list)
+{
+    close_listed(list);
     free(list);
 }
 
@@ -231,9 +242,12 @@ static napi_value close_client(napi_env env, napi_callback_info info)
     struct job *job = make_job(client, run_close, closed);
     if (!job)
         return throw_error(env, MORTISE_ENOMEM, "");
-    delist(client);
-    client->client = NULL;
-    return start_job(env, job);
+    napi_value promise = start_job(env, job);
+    if (promise) {
+        delist(client);
+        client->client = NULL;
+    }
+    return promise;
 }
 
 /* abandon(client): it could not be opened, and is not used again. */
@@ -244,6 +258,16 @@ static napi_value abandon(napi_env env, napi_callback_info info)
     if (read_arguments(env, info, 1, &arguments) &&
         read_handle(env, arguments.values[0], &client_tag, &handle))
         napi_release_threadsafe_function(((struct client *)handle)->post, napi_tsfn_abort);
+    return NULL;
+}
+
+/* closeAll(): of this environment, at its end. It waits for the stores. */
+static napi_value close_open(napi_env env, napi_callback_info info)
+{
+    struct client **list;
+    (void)info;
+    if (napi_get_instance_data(env, (void **)&list) == napi_ok)
+        close_listed(list);
     return NULL;
 }
 
@@ -264,6 +288,10 @@ static napi_value keep(napi_env env, napi_callback_info info)
     return NULL;
 }
 
-const struct exported client_functions[] = {{"newClient", new_client}, {"open", open_client},
-                                            {"close", close_client},   {"keep", keep},
-                                            {"abandon", abandon},      {NULL, NULL}};
+const struct exported client_functions[] = {{"newClient", new_client},
+                                            {"open", open_client},
+                                            {"close", close_client},
+                                            {"keep", keep},
+                                            {"abandon", abandon},
+                                            {"closeAll", close_open},
+                                            {NULL, NULL}};

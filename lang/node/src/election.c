@@ -15,7 +15,6 @@ struct candidate {
     struct client *client;
     mortise_election *election;
     uint32_t id;
-    struct message *campaigned; /* for the end of a campaign: made at its start */
     struct candidate *next;
 };
 
@@ -23,7 +22,6 @@ void free_candidates(struct candidate *candidate)
 {
     while (candidate) {
         struct candidate *next = candidate->next;
-        free(candidate->campaigned);
         free(candidate);
         candidate = next;
     }
@@ -50,17 +48,22 @@ static void on_deposed(void *argument, uint64_t fence)
     post(argument, MESSAGE_DEPOSED, fence);
 }
 
+/* A campaign: the argument of its callback, which frees it. Its message is made at the start. One
+   that was resigned may call back after the next has begun. */
+struct campaign {
+    struct candidate *candidate;
+    struct message *message;
+};
+
 static void on_campaigned(void *argument, int error)
 {
-    struct candidate *candidate = argument;
-    pthread_mutex_lock(&candidate->client->mutex);
-    struct message *message = candidate->campaigned;
-    candidate->campaigned = NULL;
-    pthread_mutex_unlock(&candidate->client->mutex);
+    struct campaign *campaign = argument;
+    struct message *message = campaign->message;
     message->number = error;
     if (error != MORTISE_OK)
         snprintf(message->detail, sizeof message->detail, "%s", mortise_error_detail());
-    post_message(candidate->client, message);
+    post_message(campaign->candidate->client, message);
+    free(campaign);
 }
 
 static void on_leader(void *argument, const mortise_leader *leader)
@@ -123,36 +126,35 @@ static bool read_candidate(napi_env env, napi_callback_info info, size_t count,
     return true;
 }
 
-/* EDEADLOCK while a campaign is under way: its message stays. */
-static int start_campaign(struct candidate *candidate, struct message *message, int64_t deadline)
+static int start_campaign(struct candidate *candidate, int64_t timeout_ms, uint32_t id)
 {
-    struct client *client = candidate->client;
-    pthread_mutex_lock(&client->mutex); /* the callback waits until the message is there */
-    int error =
-        mortise_election_campaign_async(candidate->election, deadline, on_campaigned, candidate);
-    if (error == MORTISE_OK)
-        candidate->campaigned = message;
-    pthread_mutex_unlock(&client->mutex);
+    struct campaign *campaign = malloc(sizeof *campaign);
+    struct message *message = make_message(MESSAGE_CAMPAIGNED, 0);
+    int error = MORTISE_ENOMEM;
+    if (campaign && message) {
+        message->id = id;
+        *campaign = (struct campaign){candidate, message};
+        error = mortise_election_campaign_async(candidate->election, deadline_of(timeout_ms),
+                                                on_campaigned, campaign);
+    }
+    if (error != MORTISE_OK) {
+        free(message);
+        free(campaign);
+    }
     return error;
 }
 
-/* campaign(client, election, timeoutMs); negative: for ever. */
+/* campaign(client, election, timeoutMs, id); negative: for ever. */
 static napi_value campaign(napi_env env, napi_callback_info info)
 {
     struct argument arguments;
     struct candidate *candidate;
-    int64_t timeout;
-    if (!read_candidate(env, info, 3, &arguments, &candidate) ||
-        !read_number(env, arguments.values[2], &timeout))
+    int64_t timeout, id;
+    if (!read_candidate(env, info, 4, &arguments, &candidate) ||
+        !read_number(env, arguments.values[2], &timeout) ||
+        !read_number(env, arguments.values[3], &id))
         return NULL;
-    struct message *message = make_message(MESSAGE_CAMPAIGNED, 0);
-    if (!message)
-        return throw_error(env, MORTISE_ENOMEM, "");
-    message->id = candidate->id;
-    int error = start_campaign(candidate, message, deadline_of(timeout));
-    if (error != MORTISE_OK)
-        free(message);
-    return settle(env, error);
+    return settle(env, start_campaign(candidate, timeout, (uint32_t)id));
 }
 
 static napi_value resign(napi_env env, napi_callback_info info)

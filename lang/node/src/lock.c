@@ -164,13 +164,15 @@ static napi_value acquire(napi_env env, napi_callback_info info)
     waiting->client = client;
     waiting->message = message;
     atomic_init(&waiting->references, 2);
-    int error = start_acquire(waiting, lock, timeout);
+    napi_value handle = make_handle(env, waiting, &wait_tag, collect_waiting);
+    int error = handle ? start_acquire(waiting, lock, timeout) : MORTISE_ENOMEM;
     if (error != MORTISE_OK) {
         free(message);
-        free(waiting);
-        return settle(env, error);
+        waiting->message = NULL;
+        drop_waiting(waiting); /* the library's reference */
+        return handle ? settle(env, error) : NULL;
     }
-    return make_handle(env, waiting, &wait_tag, collect_waiting);
+    return handle;
 }
 
 static napi_value cancel(napi_env env, napi_callback_info info)

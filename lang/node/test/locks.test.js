@@ -197,6 +197,21 @@ test('an election: elected, leader, deposed', async () => {
   other.resign();
 });
 
+test('a campaign that was resigned ends, and the next one is another', async () => {
+  const n = name();
+  const other = clients.other.election(n);
+  await other.campaign({ timeout: LIMIT });
+  const one = clients.one.election(n);
+  const first = one.campaign();
+  const resigned = assert.rejects(first, { name: 'TimeoutError', code: 'ECANCELLED' });
+  one.resign();
+  const second = one.campaign({ timeout: LIMIT });
+  await resigned;
+  other.resign();
+  assert.equal(await second, one.fence);
+  one.resign();
+});
+
 test('cells: versions, fences, conflicts', async () => {
   const n = name();
   assert.equal((await clients.one.getCell(n)).version, 0n);
@@ -267,11 +282,16 @@ const INSIDE = `
   })();
 `;
 
+// Where the end of a session would give the lock back too late for a test.
+function long() {
+  return clients.url.replace('session=10s', 'session=1000s');
+}
+
 function program(n, then) {
   return spawn(process.execPath, ['-e', INSIDE], {
     stdio: ['ignore', 'pipe', 'inherit'],
-    env: { ...process.env, MORTISE_PACKAGE: require.resolve('..'), MORTISE_URL: clients.url,
-      MORTISE_NAME: n, MORTISE_THEN: then },
+    env: { ...process.env, MORTISE_PACKAGE: require.resolve('..'), MORTISE_NAME: n,
+      MORTISE_URL: then === 'wait' ? clients.url : long(), MORTISE_THEN: then },
   });
 }
 
@@ -297,7 +317,7 @@ test('a program that is killed loses its lock to the next', async () => {
 test('worker threads have clients of their own, closed when they end', async () => {
   const n = name();
   const worker = new Worker(INSIDE, { eval: true, env: { ...process.env,
-    MORTISE_PACKAGE: require.resolve('..'), MORTISE_URL: clients.url, MORTISE_NAME: n,
+    MORTISE_PACKAGE: require.resolve('..'), MORTISE_URL: long(), MORTISE_NAME: n,
     MORTISE_THEN: 'wait' }, stdout: true });
   await once(worker.stdout, 'data');
   assert.equal(await clients.one.mutex(n).tryAcquire(), null);
