@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 sys.dont_write_bytecode = True
 from agent import PATH, Client  # pylint: disable=wrong-import-position
@@ -166,23 +167,29 @@ def not_seen():
 def agent_stands_still():
     """For longer than the lease; the witness is taken by the holder, and must be free for the next."""
     agent = int(sys.argv[2])
-    witness = open(os.environ["T"] + "/witness", "a", encoding="ascii")
+    mine, others = (open(os.environ["T"] + "/witness", "a", encoding="ascii") for _ in range(2))
     client, other = Client(), Client()
     fence = client.call("LOCK deploy 0")
-    fcntl.flock(witness, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    fcntl.flock(mine, fcntl.LOCK_EX | fcntl.LOCK_NB)
     other.send("LOCK deploy -1")
-    for seconds in (1, 6):
-        os.kill(agent, signal.SIGSTOP)
-        time.sleep(seconds)
-        client.send("HELD deploy")
-        assert not client.has_reply(0.2), "silence means that the lock may be lost"
-        os.kill(agent, signal.SIGCONT)
-        assert client.reply() > 0, "on this store nobody else can have it"
-        assert not other.has_reply(0.2)
-    fcntl.flock(witness, fcntl.LOCK_UN)
-    assert client.call(f"UNLOCK deploy {fence}") == "OK"
-    assert other.reply() > fence
-    fcntl.flock(witness, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+    def be_next():
+        assert other.reply() > fence
+        fcntl.flock(others, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+    with ThreadPoolExecutor(1) as pool:
+        following = pool.submit(be_next)
+        for seconds in (1, 6):
+            os.kill(agent, signal.SIGSTOP)
+            time.sleep(seconds)
+            client.send("HELD deploy")
+            assert not client.has_reply(0.2), "silence means that the lock may be lost"
+            os.kill(agent, signal.SIGCONT)
+            assert client.reply() > 0, "on this store nobody else can have it"
+            time.sleep(0.2)
+        fcntl.flock(mine, fcntl.LOCK_UN)
+        assert client.call(f"UNLOCK deploy {fence}") == "OK"
+        following.result()
 
 
 def socket_removed():
