@@ -370,9 +370,17 @@ def seconds_to_the_lock_of_a_client_that_was_ended(closes):
 
 
 def waits_for_a_client_that_it_ended():
-    assert seconds_to_the_lock_of_a_client_that_was_ended(False) > 4.5
-    # The first of several attempts that succeeds: the machine may be busy.
-    assert any(seconds_to_the_lock_of_a_client_that_was_ended(True) < 4 for _ in range(6))
+    def is_within(most, least, closes):
+        """The first of several attempts that succeeds: the machine may be busy."""
+        for _ in range(6):
+            took = seconds_to_the_lock_of_a_client_that_was_ended(closes)
+            assert took > least, took
+            if took < most:
+                return True
+        return False
+
+    assert is_within(8, 4.5, False)
+    assert is_within(4, 0, True)
 
 
 def withstands_a_client_that_does_not_read():

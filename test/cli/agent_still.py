@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An agent, or its client, stands still for two leases with a holder at work, on a store with leases.
+"""An agent stands still for two leases with a holder at work, on a store with leases.
 
     agent_still.py MORTISE URL DIRECTORY TRIALS
 
 The holder works as long as HELD has promised, counted from when it sent HELD, and takes a lock of
 the kernel for that time. A command on the same store takes the mortise lock as soon as it can, and
-then the kernel's, without waiting: who finds it taken has found an overlap. Prints counts; ends with
-1 after an overlap, or if nothing was handed on.
+then the kernel's, without waiting: if the kernel's is taken, that is an overlap. Prints counts; ends
+with 1 after an overlap, or if nothing was handed on.
 """
 import fcntl
 import os
