@@ -24,7 +24,8 @@
 /* Notifies all observers in this schema of a queue. */
 #define SHOW(queue) "pg_notify('" MRT_PG_SEEN "' || current_schema(), " queue ")"
 
-/* First of all, and without a word that a path of the database's or the role's could lead astray. */
+/* First of all, and without a word that a path of the database's or the role's could lead
+   astray. */
 static const char mrt_pg_sql_pin[] =
     "SELECT pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', false)";
 
@@ -196,7 +197,8 @@ static const char mrt_pg_sql_view[] =
     " ORDER BY t.number LIMIT 2 + least((" capacity "), 1000000)) f"                               \
     " WINDOW w AS (ORDER BY f.number))"
 
-/* Takes a ticket out of a queue whose row is locked, and notifies waiters that may run now. There is a row if it was there. */
+/* Takes a ticket out of a queue whose row is locked, and notifies waiters that may run now. There
+   is a row if it was there. */
 #define LEAVE(queue, ticket, last)                                                                 \
     "WITH gone AS (DELETE FROM ticket WHERE " ticket " RETURNING session, id,"                     \
     " number AS left_number, capacity, value, delay),"                                             \
@@ -330,8 +332,8 @@ static const char mrt_pg_sql_sweep_sessions[] =
     " ORDER BY s.id LIMIT 1000 FOR UPDATE SKIP LOCKED)";
 static const char mrt_pg_sql_sweep_tickets[] =
     "DELETE FROM ticket t WHERE NOT EXISTS (SELECT FROM session s WHERE s.id = t.session)";
-/* Numbers come from a sequence, so that a queue that is made again does not begin again. If there are
-   more, the next one who starts goes on. */
+/* Numbers come from a sequence, so that a queue that is made again does not begin again. If there
+   are more, the next one who starts goes on. */
 static const char mrt_pg_sql_sweep_queues[] =
     "WITH gone AS (DELETE FROM queue WHERE name IN (SELECT q.name FROM queue q"
     " WHERE q.touched < clock_timestamp() - interval '1 day' AND q.name <> " SWEPT
@@ -355,7 +357,8 @@ static const char mrt_pg_sql_list[] =
 
 /* ------------------------------------------------------------------ forms */
 
-/* A connection of a form: its locks last as long as it does, and the server ends it when nothing comes on it for a while. Nothing that is written must be durable. */
+/* A connection of a form: its locks last as long as it does, and the server ends it when nothing
+   comes on it for a while. Nothing that is written must be durable. */
 static const char mrt_pg_sql_form_setup[] =
     "SELECT 0, pg_backend_pid(), (current_setting('transaction_read_only') = 'on')::int,"
     " set_config('statement_timeout', '0', false),"
