@@ -88,6 +88,21 @@ label() {
     run -0 "$MORTISE" run a -- true
 }
 
+@test "a file that cannot be opened: the advice is for its place, the user's or the system's" {
+    local loop
+    for loop in config/mortise etc/mortise; do
+        mkdir -p "$loop"
+        ln -s config "$loop/config"
+        fails_with 78 "$MORTISE" run a -- true
+        rm "$loop/config"
+        [[ "$output" == *"$T/$loop/config: "* ]]
+        case "$loop" in
+        config/*) [[ "$output" == *"; set HOME or XDG_CONFIG_HOME to a directory of your own"* ]] ;;
+        *) [[ "$output" == *"; make it readable, or set XDG_CONFIG_DIRS"* && "$output" != *HOME* ]] ;;
+        esac
+    done
+}
+
 @test "options for one call alone are not read from the environment" {
     MORTISE_COMMAND='touch ran' MORTISE_ALSO=b MORTISE_STATUS_FD=99 run -0 "$MORTISE" run a -- true
     [ ! -e ran ]

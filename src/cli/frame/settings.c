@@ -132,9 +132,10 @@ static int read_text(struct file *file, int fd)
     return take_lines(file);
 }
 
-/* A missing file is no error, unless --config names it. */
-static int read_file(const char *path, bool named)
+/* A missing file is no error, unless --config names it: then there is no advice about its place. */
+static int read_file(const char *path, const char *advice)
 {
+    bool named = !advice;
     if (file_count == FILES_MAX || strlen(path) >= sizeof files[0]->path)
         return named ? mrt_cli_fail(MRT_EXIT_CONFIG, "%.64s...: too long a name", path) : 0;
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
@@ -142,8 +143,7 @@ static int read_file(const char *path, bool named)
         return 0;
     if (fd < 0)
         return mrt_cli_fail(MRT_EXIT_CONFIG, "%s: %s%s", path, strerror(errno),
-                            named ? ""
-                                  : "; set HOME or XDG_CONFIG_HOME to a directory of your own");
+                            named ? "" : advice);
     struct file *file = calloc(1, sizeof *file);
     if (!file) {
         close(fd);
@@ -158,22 +158,23 @@ static int read_file(const char *path, bool named)
 
 /* --------------------------------------------------------------- all files */
 
-static int read_in(const char *directory, size_t length, const char *below)
+static int read_in(const char *directory, size_t length, const char *below, const char *advice)
 {
     char path[512];
     if (length == 0 || *directory != '/')
         return 0; /* as the XDG convention has it */
     snprintf(path, sizeof path, "%.*s%s/mortise/config", (int)length, directory, below);
-    return read_file(path, false);
+    return read_file(path, advice);
 }
 
 static int read_user(void)
 {
+    static const char advice[] = "; set HOME or XDG_CONFIG_HOME to a directory of your own";
     const char *directory = secure_getenv("XDG_CONFIG_HOME");
     if (directory && *directory)
-        return read_in(directory, strlen(directory), "");
+        return read_in(directory, strlen(directory), "", advice);
     const char *home = secure_getenv("HOME");
-    return home ? read_in(home, strlen(home), "/.config") : 0;
+    return home ? read_in(home, strlen(home), "/.config", advice) : 0;
 }
 
 static int read_system(void)
@@ -184,7 +185,7 @@ static int read_system(void)
         list = "/etc/xdg";
     while (*list && !code) {
         size_t length = strcspn(list, ":");
-        code = read_in(list, length, "");
+        code = read_in(list, length, "", "; make it readable, or set XDG_CONFIG_DIRS");
         list += length + (list[length] == ':');
     }
     return code;
@@ -195,7 +196,7 @@ int mrt_settings_read(mrt_subcommands *subcommands, const char *named)
     known = subcommands;
     if (!named || !*named)
         named = secure_getenv("MORTISE_CONFIG");
-    int code = has_read || !named || !*named ? 0 : read_file(named, true);
+    int code = has_read || !named || !*named ? 0 : read_file(named, NULL);
     if (!code && !has_read)
         code = read_user();
     if (!code && !has_read)
