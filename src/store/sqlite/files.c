@@ -40,13 +40,13 @@
 
 #define SESSIONS_SUFFIX "-sessions"
 #define TEXT_MAX 128
-#define OWN_DIRECTORY                                                                    \
-    "; use one that is yours alone (mkdir -m 700), or a server, if several users share " \
-    "the locks"
+#define REMOVE "remove it while nothing uses the store"
+#define OWN_DIRECTORY \
+    "use one that is yours alone (mkdir -m 700), or a server, if several users share the locks"
 
-static int refused(const char *path, const char *reason)
+static int refused(const char *path, const char *reason, const char *advice)
 {
-    return mrt_error(MORTISE_EUNSAFE, "%s: %s", path, reason);
+    return mrt_error(MORTISE_EUNSAFE, "%s: %s; %s", path, reason, advice);
 }
 
 /* Turns errno, set by a call on `path`, into a code of mortise.h with that text. */
@@ -111,27 +111,28 @@ static int check_ancestors(const char *directory)
         if (lstat(path, &status) < 0)
             return system_error(path);
         if (!trusted_owner(status.st_uid))
-            return refused(path, "the directory belongs to another user" OWN_DIRECTORY);
+            return refused(path, "the directory belongs to another user", OWN_DIRECTORY);
         if (open_to_others(&status))
-            return refused(
-                path, status.st_mode & S_IWOTH
-                          ? "the directory is writable by all and not sticky" OWN_DIRECTORY
-                          : "the directory is writable by a group and not sticky" OWN_DIRECTORY);
+            return refused(path,
+                           status.st_mode & S_IWOTH
+                               ? "the directory is writable by all and not sticky"
+                               : "the directory is writable by a group and not sticky",
+                           OWN_DIRECTORY);
     }
     return 0;
 }
 
-static int check_directory(const char *path, int fd)
+static int check_directory(const char *path, int fd, const char *advice)
 {
     struct stat status;
     if (fstat(fd, &status) < 0)
         return system_error(path);
     if (!trusted_owner(status.st_uid))
-        return refused(path, "the directory belongs to another user" OWN_DIRECTORY);
+        return refused(path, "the directory belongs to another user", advice);
     if (status.st_mode & S_IWOTH)
-        return refused(path, "the directory is writable by all" OWN_DIRECTORY);
+        return refused(path, "the directory is writable by all", advice);
     if (status.st_mode & S_IWGRP)
-        return refused(path, "the directory is writable by a group" OWN_DIRECTORY);
+        return refused(path, "the directory is writable by a group", advice);
     return 0;
 }
 
@@ -149,23 +150,28 @@ static int check_filesystem(const char *path, int fd)
                      path, name);
 }
 
-static int check_plain_file(const char *path, const struct stat *status)
+/* The advice is for a file that something else has put there; NULL: it is the one that was named.
+ */
+static int check_plain_file(const char *path, const struct stat *status, const char *advice)
 {
     if (S_ISLNK(status->st_mode))
-        return refused(path, "is a symbolic link; name the file itself");
+        return refused(path, "is a symbolic link", advice ? advice : "name the file itself");
     if (!S_ISREG(status->st_mode))
-        return refused(path, "is not a plain file; name a file of your own, which mortise creates");
+        return refused(path, "is not a plain file",
+                       advice ? advice : "name a file of your own, which mortise creates");
     if (status->st_uid != geteuid())
-        return refused(path, "the file belongs to another user; name a file of your own, or use a "
-                             "server, if several users share the locks");
+        return refused(path, "the file belongs to another user",
+                       advice ? advice
+                              : "name a file of your own, or use a server, if several users share "
+                                "the locks");
     if (status->st_nlink > 1)
-        return refused(path, "the file has more than one name (hard links); remove the others");
+        return refused(path, "the file has more than one name (hard links)", "remove the others");
     if (status->st_mode & (S_IWGRP | S_IWOTH))
-        return refused(path, "the file is writable by others; if it is a store of mortise, "
-                             "make its mode 0600");
+        return refused(path, "the file is writable by others",
+                       "if it is a store of mortise, make its mode 0600");
     if (status->st_mode & (S_IRGRP | S_IROTH))
-        return refused(path, "the file can be read by others, who could stop all locks; if it is "
-                             "a store of mortise, make its mode 0600");
+        return refused(path, "the file can be read by others, who could stop all locks",
+                       "if it is a store of mortise, make its mode 0600");
     return 0;
 }
 
@@ -201,7 +207,7 @@ static int check_database(struct mrt_sqlite_file *file)
         return system_error(file->path);
     file->device = status.st_dev;
     file->inode = status.st_ino;
-    return check_plain_file(file->path, &status);
+    return check_plain_file(file->path, &status, NULL);
 }
 
 static int check_companion(const struct mrt_sqlite_file *file, const char *suffix)
@@ -213,7 +219,7 @@ static int check_companion(const struct mrt_sqlite_file *file, const char *suffi
                          "the database's path is too long: name a shorter one in the URI");
     if (fstatat(file->directory_fd, strrchr(path, '/') + 1, &status, AT_SYMLINK_NOFOLLOW) < 0)
         return errno == ENOENT ? 0 : system_error(path);
-    return check_plain_file(path, &status);
+    return check_plain_file(path, &status, REMOVE);
 }
 
 /* Opens the directory of session files, and makes it first if need be. */
@@ -232,15 +238,15 @@ static int open_sessions(struct mrt_sqlite_file *file)
     }
     if (file->sessions_fd < 0) {
         if (errno == ELOOP || errno == ENOTDIR)
-            return refused(file->sessions, "is not a directory, or a symbolic link");
+            return refused(file->sessions, "must be a directory, and no symbolic link", REMOVE);
         return system_error(file->sessions);
     }
     struct stat status;
     if (fstat(file->sessions_fd, &status) < 0)
         return system_error(file->sessions);
     if (status.st_uid != geteuid())
-        return refused(file->sessions, "the directory belongs to another user");
-    return check_directory(file->sessions, file->sessions_fd);
+        return refused(file->sessions, "the directory belongs to another user", REMOVE);
+    return check_directory(file->sessions, file->sessions_fd, REMOVE);
 }
 
 /* Splits `path` and writes the canonical path of the database; its directory must exist. */
@@ -272,7 +278,7 @@ static int resolve(struct mrt_sqlite_file *file, const char *path)
     file->directory_fd = open(canonical, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (file->directory_fd < 0)
         return system_error(canonical);
-    return check_directory(canonical, file->directory_fd);
+    return check_directory(canonical, file->directory_fd, OWN_DIRECTORY);
 }
 
 /* Adds to the particulars what to do about a directory that was named and cannot be used. */
