@@ -17,7 +17,8 @@
  * Invariant: no exception passes through C. A callback that throws ends the program, as a thread
  * does; the function of cell::update may throw, and its exception comes out of update.
  * Invariant: a client stays open while a lock, hold, election or cell of it is there. After
- * client::close they answer errc::closed, and nothing of C's that was freed is touched.
+ * client::close they answer errc::closed, and nothing of C's that was freed is touched. If the last
+ * of them ends in a callback, where C cannot wait, a thread of its own closes the client.
  *
  * Threads. As mortise.h says: clients and locks may be shared; a hold is one object's, and belongs
  * to the thread that acquired it, unless its lock has another owner. close() must not run beside
@@ -42,6 +43,7 @@
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <thread>
 #include <type_traits>
 #include <unordered_map>
 #include <utility>
@@ -400,8 +402,8 @@ class core
     core &operator=(const core &) = delete;
     ~core()
     {
-        if (open_.exchange(false))
-            mortise_close(pointer);
+        if (open_.exchange(false) && mortise_close(pointer) == MORTISE_EDEADLOCK)
+            close_later(pointer);
     }
     int close() noexcept
     {
@@ -426,6 +428,22 @@ class core
     registration<contact_function> contact;
 
   private:
+    /* In a callback, which the thread waits for. A foreign loop would go on with what was freed:
+       its client stays open. Without memory for a thread it stays open too. */
+    static void close_later(mortise_client *client) noexcept
+    {
+        if (mortise_fd(client) >= 0)
+            return;
+#ifdef MORTISE_HPP_EXCEPTIONS
+        try {
+            std::thread(mortise_close, client).detach();
+        } catch (const std::system_error &) {
+        }
+#else
+        std::thread(mortise_close, client).detach();
+#endif
+    }
+
     std::atomic<bool> open_{false};
 };
 
@@ -598,9 +616,11 @@ class hold
         if (!error)
             state_ = std::move(made);
     }
-    /* function() when it is lost; else as on_state, whose place it takes. */
+    /* function() when it is lost; else as on_state, whose place it takes. An empty one: none. */
     void on_lost(std::function<void()> function, std::error_code &code MORTISE_HPP_OR_THROW)
     {
+        if (!function)
+            return on_state(nullptr, code);
         on_state(
             [function = std::move(function)](mortise::state now) {
                 if (now == mortise::state::lost)
@@ -743,7 +763,7 @@ class acquire_awaiter
         wait->then = [kept](std::error_code code, hold granted) {
             resume(kept, code, std::move(granted));
         };
-        const auto of = of_;
+        const auto of = of_ ? of_ : std::make_shared<handle>(); // of a lock moved from: no client
         const int error = call(of->owner, mortise_acquire_async, of->pointer, deadline_,
                                mortise_hpp_acquired, static_cast<void *>(wait.get()), nullptr);
         if (error == MORTISE_OK) {
@@ -988,7 +1008,8 @@ inline void mortise_hpp_leader(void *key, const mortise_leader *now) noexcept
 }
 } // namespace detail
 
-/* A candidate; client makes it. Resigns at its end. */
+/* A candidate; client makes it. Resigns at its end, and nothing is called afterwards. In a
+   callback, where C cannot wait, it resigns too, and C's part is freed with the client. */
 class election
 {
   public:
@@ -1008,7 +1029,10 @@ class election
     }
     ~election()
     {
-        detail::call(core_, mortise_election_free, pointer_);
+        if (detail::call(core_, mortise_election_free, pointer_) != MORTISE_EDEADLOCK)
+            return;
+        mortise_election_observe(pointer_, nullptr, nullptr);
+        mortise_election_resign(pointer_);
     }
     /* Waits until it leads, at most so long; errc::timeout, errc::busy (zero). */
     template <class Rep, class Period>
@@ -1177,7 +1201,7 @@ class cell
   private:
     mortise_client *client() const noexcept
     {
-        return core_->pointer;
+        return core_ ? core_->pointer : nullptr;
     }
     const char *name() const noexcept
     {

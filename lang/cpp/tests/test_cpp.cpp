@@ -61,6 +61,12 @@ class event
         return changed_.wait_for(guard, LIMIT, [this] { return set_; });
     }
 
+    bool is_set()
+    {
+        const std::lock_guard<std::mutex> guard(mutex_);
+        return set_;
+    }
+
   private:
     std::mutex mutex_;
     std::condition_variable changed_;
@@ -305,6 +311,21 @@ void loss_is_told()
     CHECK(client.mutex(name).try_acquire());
 }
 
+void empty_function_for_a_loss_is_none()
+{
+    mortise::client client = open_client(), other = open_client();
+    const std::string name = fresh("no function");
+    mortise::hold hold = client.mutex(name).acquire();
+    event lost, later;
+    hold.on_lost([&] { lost.set(); });
+    hold.on_lost(nullptr);
+    other.break_ticket(name, hold.fence());
+    CHECK(comes_true([&] { return hold.state() == mortise::state::lost; }));
+    client.mutex(name).async_acquire(mortise::clock::never(),
+                                     [&](std::error_code, mortise::hold) { later.set(); });
+    CHECK(later.wait() && !lost.is_set()); // callbacks are made in order
+}
+
 /* Ends with its block, also by an exception; what it waits for is declared after it. */
 struct joined {
     std::thread thread;
@@ -367,6 +388,28 @@ void what_a_client_made_keeps_it_open()
     CHECK(hold && !open_client().mutex(name).try_acquire());
     hold.release();
     CHECK(open_client().mutex(name).try_acquire());
+}
+
+/* The hold of C's has no owner in C++: only the end of the client releases it. */
+void client_that_ends_in_a_callback_is_closed()
+{
+    mortise::client other = open_client();
+    const std::string name = fresh("last"), kept = fresh("kept");
+    mortise::hold first = other.mutex(name).acquire();
+    event done;
+    {
+        mortise::client client = open_client();
+        mortise_lock *native = nullptr;
+        mortise_hold value{nullptr, 0};
+        CHECK(mortise_mutex_new(client.native(), kept.c_str(), nullptr, &native) == 0);
+        CHECK(mortise_acquire(native, &value) == 0);
+        client.mutex(name).async_acquire(mortise::clock::never(),
+                                         [&](std::error_code, mortise::hold) { done.set(); });
+        CHECK(queued(other, name, 2));
+    }
+    CHECK(!other.mutex(kept).try_acquire());
+    first.release();
+    CHECK(done.wait() && other.mutex(kept).acquire_for(LIMIT));
 }
 
 void calls_after_close_answer_closed()
@@ -436,6 +479,32 @@ void one_candidate_leads()
     watcher.observe(nullptr);
 }
 
+void candidate_that_ends_in_a_callback_resigns()
+{
+    mortise::client client = open_client(), other = open_client();
+    const std::string name = fresh("ends");
+    auto candidate = std::make_unique<mortise::election>(client.election(name));
+    event watched, done;
+    std::atomic<int> calls{0};
+    candidate->observe([&](const mortise::leader &) {
+        calls++;
+        watched.set();
+    });
+    candidate->campaign(LIMIT);
+    CHECK(watched.wait());
+    int before = 0;
+    client.mutex(name + "-lock")
+        .async_acquire(mortise::clock::never(), [&](std::error_code, mortise::hold) {
+            candidate.reset();
+            before = calls;
+            done.set();
+        });
+    CHECK(done.wait());
+    mortise::election next = other.election(name);
+    next.campaign(LIMIT);
+    CHECK(next.is_leader() && calls == before);
+}
+
 void cells_are_compared_and_set()
 {
     mortise::client client = open_client();
@@ -467,6 +536,8 @@ void cells_are_compared_and_set()
                  cell.update([](const std::string &) { return std::string(5000, 'x'); }, LIMIT));
     cell.erase(cell.get().version);
     CHECK(cell.get().version == 0);
+    const mortise::cell moved = std::move(cell);
+    CHECK_THROWS(mortise::errc::closed, cell.get()); // NOLINT: what is moved from is empty
 }
 
 /* ---------------------------------------------------------- asynchronous */
@@ -574,6 +645,13 @@ task fail_in_time(mortise::lock &lock, std::error_code &thrown, std::error_code 
     done.set();
 }
 
+task await_nothing(std::error_code &set, event &done)
+{
+    mortise::lock none;
+    const mortise::hold hold = co_await none.async_acquire(mortise::clock::never(), set);
+    done.set();
+}
+
 void coroutine_gets_errors_as_it_chooses()
 {
     mortise::client client = open_client(), other = open_client();
@@ -584,6 +662,9 @@ void coroutine_gets_errors_as_it_chooses()
     event done;
     fail_in_time(lock, thrown, set, done);
     CHECK(done.wait() && thrown == mortise::errc::timeout && set == mortise::errc::timeout);
+    event refused;
+    await_nothing(set, refused);
+    CHECK(refused.wait() && set == mortise::errc::closed);
 }
 
 task note_thread(mortise::lock &lock, std::function<void(std::function<void()>)> post,
@@ -650,13 +731,16 @@ const test tests[] = {
     TEST(readers_and_writers),
     TEST(several_or_none),
     TEST(loss_is_told),
+    TEST(empty_function_for_a_loss_is_none),
     TEST(operator_asks_for_the_lock),
     TEST(longest_hold_ends),
     TEST(detached_lock_is_adopted),
     TEST(what_a_client_made_keeps_it_open),
+    TEST(client_that_ends_in_a_callback_is_closed),
     TEST(calls_after_close_answer_closed),
     TEST(store_is_described),
     TEST(one_candidate_leads),
+    TEST(candidate_that_ends_in_a_callback_resigns),
     TEST(cells_are_compared_and_set),
     TEST(callback_gets_the_hold),
     TEST(cancelled_callback),
