@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import ctypes
 from dataclasses import dataclass
-from typing import Any, Callable, Optional, TypeVar
+from typing import Any, Callable, Optional
 
 from . import _library
-from ._core import Core, keys, milliseconds, nothing, run_aside
+from ._core import Core, keys, milliseconds
 from ._errors import EINVALID, error_of
 from ._hold import BaseHold
 from ._library import CellRecord, lib
 from ._lock import encoded
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -110,23 +108,20 @@ class Cell(BaseCell):
 
     def get(self) -> CellValue:
         """Its content now; version 0 and b"" if there is no such cell."""
-        return self._aside(self._get)
+        return self._core.aside(self._get)
 
     def compare_and_set(self, version: int, value: bytes, *, fence: int = 0,
                         hold: Optional[BaseHold] = None) -> int:
         """Writes if this is its version yet (0: makes it), and gives the new version.
         ConflictError: it has another; StaleError: a larger fence has been seen."""
-        return self._aside(self._cas, version, value, fence, hold)
+        return self._core.aside(self._cas, version, value, fence, hold)
 
     def delete(self, version: int, *, fence: int = 0, hold: Optional[BaseHold] = None) -> None:
         """The same, and there is no cell afterwards."""
-        self._aside(self._delete, version, fence, hold)
+        self._core.aside(self._delete, version, fence, hold)
 
     def update(self, function: Callable[[bytes], bytes], *, timeout: Optional[float] = None,
                fence: int = 0, hold: Optional[BaseHold] = None) -> None:
         """Reads, changes and writes, again and again while others write. The function may run
         several times, and on another thread; what it raises ends the update."""
-        self._aside(self._update, function, timeout, fence, hold)
-
-    def _aside(self, call: Callable[..., T], *arguments: Any) -> T:
-        return run_aside(lambda: call(*arguments), nothing)
+        self._core.aside(self._update, function, timeout, fence, hold)

@@ -15,7 +15,7 @@ from typing import Any, Callable, List, NoReturn, Optional, Sequence, Type, Type
 
 from . import _library
 from ._cell import Cell
-from ._core import Core, keys, milliseconds, nothing, run_aside
+from ._core import Core, keys, milliseconds
 from ._election import Election, Terms
 from ._errors import EFORKED, EINVALID, MortiseError, detail_now, error_of
 from ._library import lib
@@ -23,7 +23,6 @@ from ._lock import Lock, ReadWriteLock, Semaphore, Spec, encoded
 
 Queued = Callable[[int], object]
 R = TypeVar("R")
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -262,11 +261,11 @@ class Client(BaseClient):
 
     def server(self) -> str:
         """The product and version of the store's server, for people."""
-        return self._aside(self._server)
+        return self._core.aside(self._server)
 
     def list(self, name: Optional[str] = None) -> List[Entry]:
         """Holders and waiters of a lock, or of all, each queue in order."""
-        return self._aside(self._list, name)
+        return self._core.aside(self._list, name)
 
     def revoke(self, name: str, fence: int = 0) -> None:
         """Requests that a holder gives the lock up; fence 0: all holders."""
@@ -275,9 +274,6 @@ class Client(BaseClient):
     def break_(self, name: str, fence: int) -> None:
         """Removes a ticket of any client from the queue."""
         self._core.wait(getattr(lib, "break"), self._core.pointer, encoded(name), fence)
-
-    def _aside(self, call: Callable[..., T], *arguments: Any) -> T:
-        return run_aside(lambda: call(*arguments), nothing)
 
 
 _printed: dict[int, Callable[[str], object]] = {}

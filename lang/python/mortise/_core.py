@@ -226,7 +226,11 @@ class Core:
 
     def wait(self, function: Callable[..., int], *arguments: Any) -> int:
         """As call(), of a function that blocks."""
-        return run_aside(lambda: self.call(function, *arguments), nothing)
+        return self.aside(self.call, function, *arguments)
+
+    def aside(self, function: Callable[..., T], *arguments: Any) -> T:
+        """The same of a function that makes its own calls, and undoes nothing."""
+        return run_aside(lambda: function(*arguments), nothing)
 
     def _interrupt(self) -> None:
         """Ends the calls of the library in which threads wait."""
@@ -246,6 +250,7 @@ class Core:
         if self.pid != os.getpid():
             self._forget()
             return
+        require_may_wait()
         with self._guard:
             if self._closing:
                 return

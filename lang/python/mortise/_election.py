@@ -11,14 +11,15 @@ from __future__ import annotations
 import _thread
 import ctypes
 import math
+import threading
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Callable, Optional
 
 from . import _library
 from ._cell import require_value
-from ._core import Core, from_library, keys, nothing, require_may_wait, run_aside
-from ._errors import ELOST, ENOTHELD, NoLeaderError, detail_now, error_of
+from ._core import Core, from_library, keys, require_may_wait
+from ._errors import EDEADLOCK, ELOST, ENOTHELD, MortiseError, NoLeaderError, detail_now, error_of
 from ._hold import BaseHold, State
 from ._library import FOREVER, HoldValue, LeaderRecord, lib
 from ._lock import encoded
@@ -41,14 +42,14 @@ _campaigns: dict[int, Callable[[int, str], None]] = {}
 
 @_library.TERM
 def _elected(key: int, fence: int) -> None:
-    callback = _terms[key][0]
+    callback = _terms.get(key, (None, None))[0]
     if callback is not None:
         from_library(callback, fence)
 
 
 @_library.TERM
 def _deposed(key: int, fence: int) -> None:
-    callback = _terms[key][1]
+    callback = _terms.get(key, (None, None))[1]
     if callback is not None:
         from_library(callback, fence)
 
@@ -82,7 +83,7 @@ class Term(BaseHold):
     def release(self) -> None:
         """Resigns. LostError: the term had ended by itself."""
         self._require()
-        error = self._core.value(lib.election_resign, self._election._pointer)
+        error = self._election._resign(self._value)
         if error not in (0, ELOST, ENOTHELD):
             raise error_of(error, self.name)
         self._finish(State.RELEASED if error == 0 else State.LOST)
@@ -104,14 +105,40 @@ class Term(BaseHold):
         self._leave(fault)
 
 
+def free(core: Core, pointer: Any, key: int) -> None:
+    """Frees a candidate. A callback, in which it was collected, cannot wait: a thread can."""
+    def work() -> int:
+        try:
+            return int(core.value(lib.election_free, pointer))
+        except MortiseError:  # close() has freed it
+            return 0
+        finally:
+            _observers.pop(key, None)
+
+    def late() -> None:
+        work()
+        _terms.pop(key, None)
+
+    if work() != EDEADLOCK:
+        _terms.pop(key, None)
+        return
+    try:
+        threading.Thread(target=late, daemon=True, name="mortise-free").start()
+    except RuntimeError:  # the interpreter ends, and closes the client
+        pass
+
+
 class BaseElection:
     """The common part of candidates of threads and of tasks; nothing here waits."""
+
+    _pointer: Any = None  # until C has made it
+    _key = 0
 
     def __init__(self, core: Core, name: str, value: bytes, elected: Optional[Terms],
                  deposed: Optional[Terms]) -> None:
         require_value(value)
-        self._pointer: Any = None
         self._core, self._key = core, next(keys)
+        self._turn = threading.RLock()  # no campaign begins while a term is compared and resigned
         self.name = name
         _terms[self._key] = (elected, deposed)
         options = _library.ElectionOptions(
@@ -124,9 +151,9 @@ class BaseElection:
 
     def __del__(self) -> None:
         if lib is not None and self._pointer is not None:
-            self._core.quietly(lib.election_free, self._pointer)
-        _observers.pop(self._key, None)
-        _terms.pop(self._key, None)
+            free(self._core, self._pointer, self._key)
+        else:
+            _terms.pop(self._key, None)
 
     @property
     def is_leader(self) -> bool:
@@ -171,10 +198,18 @@ class BaseElection:
             deadline = lib.now_ns() + max(0, math.ceil(timeout * 1e9))
         _campaigns[key] = sink
         try:
-            self._core.call(lib.election_campaign_async, self._pointer, deadline, _ended, key)
+            with self._turn:
+                self._core.call(lib.election_campaign_async, self._pointer, deadline, _ended, key)
         except BaseException:
             _campaigns.pop(key, None)
             raise
+
+    def _resign(self, value: HoldValue) -> int:
+        """Resigns the term of this hold, and no later one."""
+        with self._turn:
+            if State(self._core.value(lib.hold_state, value)) in (State.HELD, State.SUSPENDED):
+                return int(self._core.value(lib.election_resign, self._pointer))
+        return ELOST
 
     def _abandon(self, key: int) -> None:
         _campaigns.pop(key, None)
@@ -215,4 +250,4 @@ class Election(BaseElection):
 
     def leader(self) -> Optional[Leader]:
         """Reads from the store who leads; None: nobody."""
-        return run_aside(self._leader, nothing)
+        return self._core.aside(self._leader)

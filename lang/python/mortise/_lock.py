@@ -14,14 +14,15 @@ import ctypes
 import threading
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Callable, Iterator, Optional, Sequence
+from typing import Any, Callable, Iterable, Iterator, Optional, Sequence, TypeVar
 
 from . import _library
 from ._core import Core, from_library, keys, milliseconds, owner_now, run_aside
-from ._errors import EINVALID, ENOTHELD, error_of
-from ._hold import Hold
+from ._errors import EINVALID, ENOTHELD, MortiseError, error_of
+from ._hold import BaseHold, Hold
 from ._library import HoldValue, lib
 
+H = TypeVar("H", bound=BaseHold)
 _queued: dict[int, Callable[[int], object]] = {}
 
 
@@ -200,6 +201,28 @@ class ReadWriteLock:
         self.write = Lock(spec, timeout, mine, 1)
 
 
+def release_all(handles: Sequence[Handle], values: Iterable[HoldValue]) -> None:
+    """Of any clients, of which some may be closed."""
+    for handle, value in zip(handles, values):
+        handle.core.quietly(lib.release, value)
+
+
+def holds_of(make: Callable[[Any, HoldValue], H], locks: Sequence[Any], handles: Sequence[Handle],
+             values: list[HoldValue]) -> list[H]:
+    """The holds of what take_all acquired; if one cannot be made, all is released."""
+    holds: list[H] = []
+    try:
+        for lock, value in zip(locks, values):
+            holds.append(make(lock, value))
+    except BaseException:
+        for hold in holds:
+            with contextlib.suppress(MortiseError):
+                hold.release()
+        release_all(handles[len(holds):], values[len(holds):])
+        raise
+    return holds
+
+
 def take_all(core: Core, handles: Sequence[Handle], timeout: Optional[float]) -> list[HoldValue]:
     """All of these locks or none."""
     values = (HoldValue * len(handles))()
@@ -210,8 +233,7 @@ def take_all(core: Core, handles: Sequence[Handle], timeout: Optional[float]) ->
             handle.core.quietly(lib.cancel_waiters, handle)
 
     def undo(_: int) -> None:
-        for value in values:
-            core.quietly(lib.release, value)
+        release_all(handles, values)
 
     cores = {handle.core for handle in handles} - {core}
     with contextlib.ExitStack() as inside:
@@ -228,11 +250,13 @@ def hold_all(locks: Sequence[Lock], timeout: Optional[float]) -> Iterator[list[H
     """The context of acquire_all: releases in the opposite order."""
     if not locks:
         raise error_of(EINVALID, "acquire_all needs locks")
-    values = take_all(locks[0]._core, [lock._handle for lock in locks], timeout)
+    handles = [lock._handle for lock in locks]
+    values = take_all(locks[0]._core, handles, timeout)
+    holds = holds_of(lambda lock, value: lock._keep(value), locks, handles, values)
     with contextlib.ExitStack() as stack:
-        for lock, value in zip(locks, values):
-            stack.enter_context(lock._keep(value))
-        yield [lock._mine.holds[lock._side][-1] for lock in locks]
+        for hold in holds:
+            stack.enter_context(hold)
+        yield holds
 
 
 def acquire_all(*locks: Lock, timeout: Optional[float] = None) -> Any:

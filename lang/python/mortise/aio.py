@@ -27,7 +27,7 @@ from ._election import BaseElection, Leader, Term, Terms
 from ._errors import EBUSY, EDEADLOCK, EINVALID, ENOTHELD, MortiseError, error_of
 from ._hold import AsyncHold
 from ._library import OWNER_NOBODY, HoldValue, lib
-from ._lock import Handle, Spec, encoded, take_all
+from ._lock import Handle, Spec, encoded, holds_of, release_all, take_all
 
 __all__ = ["AsyncHold", "Cell", "Client", "Election", "Lock", "ReadWriteLock", "Semaphore",
            "acquire_all"]
@@ -261,16 +261,13 @@ async def acquire_all(*locks: Lock,
 
     def hurry() -> None:
         for handle in handles:
-            core.quietly(lib.cancel_waiters, handle)
+            handle.core.quietly(lib.cancel_waiters, handle)
 
-    def undo(values: list[HoldValue]) -> None:
-        for value in values:
-            core.quietly(lib.release, value)
-
-    values = await unless_cancelled(locks[0]._aside(take_all, core, handles, timeout), undo, hurry)
+    values = await unless_cancelled(locks[0]._aside(take_all, core, handles, timeout),
+                                    functools.partial(release_all, handles), hurry)
+    holds = holds_of(lambda lock, value: AsyncHold(lock._core, value, lock.name, lock._aside),
+                     locks, handles, values)
     async with contextlib.AsyncExitStack() as stack:
-        holds = [AsyncHold(lock._core, value, lock.name, lock._aside)
-                 for lock, value in zip(locks, values)]
         for hold in holds:
             await stack.enter_async_context(hold)
         yield holds
@@ -322,13 +319,18 @@ class Election(BaseElection):
             if not future.done():
                 future.set_result((error, detail))
 
+        def alone(error: int) -> None:  # the loop is closed
+            if not error:
+                self._core.quietly(lib.election_resign, self._pointer)
+
         self._begin(key, timeout, lambda error, detail: self._aside.post(
-            nothing, give, error, detail))
+            functools.partial(alone, error), give, error, detail))
         try:
-            return self._term(*await future)
-        except asyncio.CancelledError:
+            end = await future
+        except BaseException:
             self._abandon(key)
             raise
+        return self._term(*end)
 
     async def leader(self) -> Optional[Leader]:
         """Reads from the store who leads; None: nobody."""

@@ -5,9 +5,11 @@ import asyncio
 import os
 import random
 import unittest
+from unittest import mock
 
 import mortise
 from mortise import aio
+from mortise._lock import take_all
 from place import LIMIT, Place
 
 
@@ -168,6 +170,34 @@ class Tasks(unittest.IsolatedAsyncioTestCase, Place):
             self.assertIsNone(self.client.lock(second.name).try_acquire())
         self.queued(second.name, 0)
 
+    async def test_several_of_two_clients_are_released(self):
+        """A cancelled task releases what it was granted, also beside a client that is closed."""
+        other = await aio.Client(self.url).open()
+        locks = other.lock(self.name), self.tasks.lock(self.name + "b")
+        loop, granted = asyncio.get_running_loop(), asyncio.Event()
+
+        def take(*arguments):
+            values = take_all(*arguments)
+            other._core.close()
+            loop.call_soon_threadsafe(task.cancel)
+            loop.call_soon_threadsafe(granted.set)
+            return values
+
+        with mock.patch.object(aio, "take_all", take):
+            task = asyncio.ensure_future(aio.acquire_all(*locks, timeout=LIMIT).__aenter__())
+            await asyncio.wait_for(granted.wait(), LIMIT)
+            with self.assertRaises(asyncio.CancelledError):
+                await task
+        await self.seen(lambda: len(self.client.list(self.name + "b")) == 0)
+
+    async def test_hold_that_cannot_be_made_leaves_nothing(self):
+        locks = self.tasks.lock(self.name), self.tasks.lock(self.name + "b")
+        with mock.patch.object(aio, "AsyncHold", side_effect=KeyError):
+            with self.assertRaises(KeyError):
+                await aio.acquire_all(*locks, timeout=LIMIT).__aenter__()
+        for lock in locks:
+            await self.seen(lambda: len(self.client.list(lock.name)) == 0)
+
     async def test_election(self):
         calls = []
         candidate = self.tasks.election(self.name, b"me", elected=calls.append,
@@ -249,3 +279,18 @@ class Tasks(unittest.IsolatedAsyncioTestCase, Place):
         with self.assertRaises(mortise.ConfigError):
             async with aio.Client("nonsense:"):
                 self.fail("there is no such store")
+
+
+class Loops(Place):
+    def test_campaign_whose_loop_is_closed_leads_nobody(self):
+        loop = asyncio.new_event_loop()
+        client = loop.run_until_complete(aio.Client(self.url).open())
+        self.addCleanup(client._core.close)
+        with self.client.election(self.name).campaign(LIMIT):
+            task = loop.create_task(client.election(self.name).campaign())
+            while len(loop.run_until_complete(client.list(self.name))) != 2:
+                self.assertFalse(task.done())
+            loop.close()
+        with self.client.election(self.name).campaign(LIMIT) as term:
+            self.assertTrue(term.held)
+        task._log_destroy_pending = False

@@ -244,6 +244,15 @@ class Several(Place):
         self.queued(first.name, 0)
         self.queued(second.name, 0)
 
+    def test_hold_that_cannot_be_made_leaves_nothing(self):
+        locks = self.client.lock(self.name + "a"), self.other().lock(self.name + "b")
+        for failing in locks:
+            with mock.patch.object(failing, "_keep", side_effect=KeyError):
+                with self.assertRaises(KeyError):
+                    mortise.acquire_all(*locks, timeout=LIMIT).__enter__()
+            for lock in locks:
+                self.queued(lock.name, 0)
+
     def test_opposite_orders_do_not_wait_for_each_other(self):
         def take(locks):
             for _ in range(10):

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Elections, cells, losses, the operator's calls and the end of a client, on one store."""
 
+import gc
 import logging
 import os
 import pickle
 import subprocess
 import sys
 import threading
+from unittest import mock
 
 import mortise
 from place import LIMIT, Place, in_thread
@@ -122,6 +124,64 @@ class Elections(Place):
                 thread.end()
 
 
+    def test_lost_term_does_not_resign_the_next(self):
+        election = self.client.election(self.name)
+        lost = election.campaign(LIMIT)
+        self.other().break_(self.name, lost.fence)
+        self.wait_until(lambda: not election.is_leader)
+        with self.campaign_again(election) as term:
+            with self.assertRaises(mortise.LostError):
+                lost.release()
+            self.assertTrue(lost.lost and term.held and election.is_leader)
+
+    def campaign_again(self, election):
+        """Until the library has settled that the term before is lost."""
+        terms = []
+
+        def leads():
+            try:
+                terms.append(election.campaign(LIMIT))
+            except mortise.DeadlockError:
+                return False
+            return True
+
+        self.wait_until(leads)
+        return terms[0]
+
+    def test_lost_term_is_released_and_followed(self):
+        election = self.client.election(self.name)
+        with self.assertRaises(mortise.LostError):
+            with election.campaign(LIMIT) as lost:
+                self.other().break_(self.name, lost.fence)
+                self.wait_until(lambda: not election.is_leader)
+        with self.campaign_again(election) as term:
+            self.assertGreater(term.fence, lost.fence)
+
+    def test_candidate_that_is_collected_in_a_callback_resigns(self):
+        deposed, seen = [], threading.Event()
+        other, watcher = self.other(), self.client.election(self.name)
+        terms = [other.election(self.name, deposed=deposed.append).campaign(LIMIT)]
+        fence = terms[0].fence
+
+        def lost(_):
+            terms.clear()
+            seen.set()
+
+        hold = other.lock(self.name + "lock").acquire()
+        hold.on_lost(lost)
+        self.client.break_(hold.name, hold.fence)
+        self.assertTrue(seen.wait(LIMIT))
+        self.wait_until(lambda: watcher.leader() is None)
+        self.wait_until(lambda: deposed == [fence])
+
+    def test_candidate_that_cannot_be_made(self):
+        with mock.patch("sys.unraisablehook") as unraisable:
+            with self.assertRaises(mortise.InvalidError):
+                self.client.election(self.name, "text")
+            gc.collect()
+        unraisable.assert_not_called()
+
+
 class Cells(Place):
     def test_compare_and_set(self):
         cell = self.client.cell(self.name)
@@ -229,6 +289,10 @@ class End(Place):
         client.close()
         self.assertIsNotNone(self.client.lock(self.name + "2").try_acquire())
 
+    def take_all(self, *locks):
+        with mortise.acquire_all(*locks, timeout=LIMIT):
+            pass
+
     def test_close_in_a_callback_is_refused(self):
         client, faults, seen = self.other(), [], threading.Event()
 
@@ -241,9 +305,15 @@ class End(Place):
 
         hold = client.lock(self.name).acquire()
         hold.on_lost(lost)
-        self.client.break_(self.name, hold.fence)
-        self.assertTrue(seen.wait(LIMIT))
-        self.assertIsInstance(faults[0], mortise.DeadlockError)
+        with self.client.lock(self.name + "3"):
+            waits = in_thread(lambda: client.lock(self.name + "3").acquire().release())
+            inside = in_thread(lambda: self.take_all(client.lock(self.name + "3")))
+            self.wait_until(lambda: client._core._inside > 0)
+            self.client.break_(self.name, hold.fence)
+            self.assertTrue(seen.wait(LIMIT))
+            self.assertIsInstance(faults[0], mortise.DeadlockError)
+        waits.end()  # no wait of the client's has ended
+        inside.end()
         with client.lock(self.name + "2"):
             pass
 
