@@ -66,6 +66,21 @@ mariadb_is_survived() {
     done
 }
 
+@test "SE-10 PostgreSQL: a connection that ends is no reply that is too long" {
+    local words
+    python3 "$BATS_TEST_DIRNAME/hostile_postgres.py" cut taken >port 3>&- &
+    until_true test -s port
+    export MORTISE_URL="postgresql://u@127.0.0.1:$(cat port)/d?connect=2s"
+    for words in "run -n a true" "ls" "init"; do
+        run timeout 60 "$MORTISE" $words
+        echo "$words: $status $output"
+        [ "$status" -ne 0 ]
+        [ "$status" -lt 124 ]
+        [[ "$output" != *"64 MiB"* ]]
+        [[ "$output" != *"NULL"* ]]
+    done
+}
+
 @test "SE-02 MariaDB: a password is not sent in the clear to a server that asks for it, nor a file" {
     local plugin
     for plugin in mysql_clear_password dialog; do

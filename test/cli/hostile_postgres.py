@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """hostile_postgres.py KIND FILE: a PostgreSQL server that lets everybody in, and whose first reply has
 no end. Its port goes to standard output. With "rows" the reply's rows do not end, with "row" the one
-row does not. The file has how many MiB its greediest client has taken."""
+row does not. The file has how many MiB its greediest client has taken. With "cut" it ends
+the connection behind one result, of several that it was asked for."""
 
 import os
 import socket
 import struct
 import sys
 import threading
+import time
 
 ENCRYPTION = (80877103, 80877104)  # TLS, GSS
 MIB = 1 << 20
@@ -32,11 +34,20 @@ def serve(connection):
     while struct.unpack("!I", receive(stream)[:4])[0] in ENCRYPTION:
         stream.write(b"N")
         stream.flush()
-    stream.write(message(b"R", bytes(4)) + message(b"S", b"server_version\x0015.0\0") +
-                 message(b"Z", b"I"))
+    stream.write(message(b"R", bytes(4)) + message(b"S", b"server_version\x0015.0\0"))
+    if sys.argv[1] == "cut":  # the library asks for these otherwise
+        stream.write(message(b"S", b"in_hot_standby\0off\0") +
+                     message(b"S", b"default_transaction_read_only\0off\0"))
+    stream.write(message(b"Z", b"I"))
     stream.flush()
     asked = stream.read(1)
     receive(stream)
+    if sys.argv[1] == "cut":
+        stream.write((b"" if asked == b"Q" else message(b"1") + message(b"2")) + COLUMN +
+                     message(b"C", b"SELECT 0\0"))
+        stream.flush()
+        time.sleep(0.2)  # so that the end comes by itself
+        return
     stream.write((b"" if asked == b"Q" else message(b"1") + message(b"2")) + COLUMN)
     if sys.argv[1] == "row":
         stream.write(b"D" + struct.pack("!IHI", 0x3FFFFFF0, 1, 0x3FFFFFE6))

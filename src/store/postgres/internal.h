@@ -26,7 +26,8 @@ struct mrt_sql_driver {
     bool prepared[MRT_PG_STATEMENT_COUNT];
     int64_t backend; /* the server's process */
     char version[160];
-    uint64_t reply_from; /* what had been received when the reply under way began */
+    uint64_t
+        reply_from; /* received when a part of the reply under way was first seen; 0: not yet */
 };
 
 /* store.c */
@@ -36,9 +37,9 @@ uint64_t mrt_pg_received(const PGconn *connection);
 /* Executes statements and gives the last result, or that of the one that failed. Blocks. NULL after
    a failure; *fault: MRT_SQL_REPLY_TOO_LONG, or NULL, and libpq says why. */
 PGresult *mrt_pg_execute(PGconn *connection, const char *text, const char **fault);
-/* A blocking connection that resolves names in pg_catalog only, in connect= for each host. The
-   caller finishes it. After a failure: NULL (*fault says why, or is NULL), or a connection that is
-   not CONNECTION_OK. */
+/* A blocking connection that resolves names in pg_catalog only, in connect=, and connect= and
+   lease= more for each further host. The caller finishes it. After a failure: NULL, and *fault says
+   why; or a connection that is not CONNECTION_OK. */
 PGconn *mrt_pg_connect(const struct mrt_pg_connection_options *words,
                        const struct mrt_sql_address *address, const char **fault);
 

@@ -144,8 +144,11 @@ static bool finish_connecting(PGconn *connection, mrt_time until, const char **f
 PGconn *mrt_pg_connect(const struct mrt_pg_connection_options *words,
                        const struct mrt_sql_address *address, const char **fault)
 {
-    mrt_time each = address->connect, hosts = (mrt_time)address->host_count;
-    mrt_time until = mrt_time_now() + each * (hosts > 0 ? hosts : 1);
+    /* The system gives up a host that does not answer after the lease; libpq then tries the next.
+     */
+    mrt_time others = address->host_count > 1 ? (mrt_time)address->host_count - 1 : 0;
+    mrt_time until =
+        mrt_time_now() + address->connect + others * (address->connect + address->lease);
     PGconn *connection = PQconnectStartParams(words->words, (const char *const *)words->values, 1);
     PQsetNoticeReceiver(connection, ignore_notice, NULL);
     *fault = NULL;
@@ -158,6 +161,8 @@ PGconn *mrt_pg_connect(const struct mrt_pg_connection_options *words,
     PQclear(result);
     if (pinned)
         return connection;
+    if (!*fault)
+        *fault = "the server ended the connection, or refused its first statement";
     PQfinish(connection);
     return NULL;
 }

@@ -215,6 +215,17 @@ static void notified(struct mrt_sql_store *store, const PGnotify *notification)
         mrt_sql_notification(store, notification->relname + sizeof told - 1, notification->extra);
 }
 
+/* A reply of which only a part has come is measured from when that was first seen. */
+static void bound_reply(struct mrt_sql_store *store)
+{
+    uint64_t *from = &store->driver->reply_from;
+    uint64_t received = TAILQ_EMPTY(&store->sent) ? 0 : mrt_pg_received(store->driver->connection);
+    if (received == 0 || *from == 0)
+        *from = received;
+    else if (received - *from > MRT_SQL_REPLY_MAX)
+        mrt_sql_reject(store, MORTISE_EUNREACHABLE, "PostgreSQL: " MRT_SQL_REPLY_TOO_LONG);
+}
+
 static void take(struct mrt_sql_store *store, mrt_time now)
 {
     PGconn *connection = store->driver->connection;
@@ -222,16 +233,9 @@ static void take(struct mrt_sql_store *store, mrt_time now)
     PGnotify *notification;
     if (!PQconsumeInput(connection))
         store->broken = true;
-    uint64_t received = mrt_pg_received(connection);
-    if (TAILQ_EMPTY(&store->sent))
-        store->driver->reply_from = received;
-    if (received - store->driver->reply_from > MRT_SQL_REPLY_MAX) { /* since the last result */
-        mrt_sql_reject(store, MORTISE_EUNREACHABLE, "PostgreSQL: " MRT_SQL_REPLY_TOO_LONG);
-        return;
-    }
     while ((request = TAILQ_FIRST(&store->sent)) && !PQisBusy(connection)) {
         PGresult *result = PQgetResult(connection);
-        store->driver->reply_from = received;
+        store->driver->reply_from = 0;
         if (!result && request->at++ < request->steps)
             continue; /* the end of one statement's results */
         if (!result)
@@ -244,6 +248,8 @@ static void take(struct mrt_sql_store *store, mrt_time now)
     }
     if (PQstatus(connection) != CONNECTION_OK)
         store->broken = true;
+    else
+        bound_reply(store);
     while ((notification = PQnotifies(connection))) {
         notified(store, notification);
         PQfreemem(notification);
