@@ -55,7 +55,7 @@ service() {
     client counts_exactly
 }
 
-# A directory of the test's own: the agent of the host is not asked.
+# A directory of the test's own, for a user that has no agent elsewhere.
 @test "doctor knows the agent: whether it answers, and on which store it is" {
     [ "$(id -u)" -ne 0 ] || setpriv --reuid games --clear-groups true || skip "no user games"
     mkdir -m 700 run
@@ -77,4 +77,35 @@ service() {
     run -1 "${as_games[@]}" "$MORTISE" doctor --url "sqlite:$T/locks.db"
     [[ "$output" == *"warning: the agent at $T/run/mortise/agent.sock does not answer"* ]]
     kill -KILL "$AGENT"
+}
+
+# The doctor of the user games beside an agent of root with these options, in a /run of the test's own.
+beside_hosts_agent() {
+    unshare --mount sh -ec '
+        mount -t tmpfs -o mode=755 run /run
+        mkdir /run/mortise
+        "$MORTISE" agent --url "sqlite:$T/locks.db" "$@" 3>&- >"$T/agent.out" 2>&1 &
+        for _ in $(seq 600); do ! grep -q agent.sock "$T/agent.out" || break; sleep 0.1; done
+        code=0
+        setpriv --reuid games --regid games --clear-groups env -u XDG_RUNTIME_DIR HOME="$T/games" \
+            XDG_STATE_HOME="$T/games" "$MORTISE" doctor --url "sqlite:$T/games/locks.db" || code=$?
+        kill $!
+        wait
+        exit $code' host "$@"
+}
+
+@test "doctor of an ordinary user shows the host's agent, which agent: is, and whether it serves him" {
+    [ "$(id -u)" -eq 0 ] || skip "needs root"
+    setpriv --reuid games --clear-groups unshare --version >out || skip "no user games"
+    unshare --mount mount -t tmpfs run /run || skip "no mounts"
+    chmod 755 .
+    mkdir -m 700 games
+    chown games games
+    run -0 beside_hosts_agent
+    [[ "$output" == *$'\nagent\n  socket               /run/mortise/agent.sock\n  serves               not this user\n'* ]]
+    echo "allow user games acquire on games/" >policy
+    chmod 600 policy
+    run -0 beside_hosts_agent --policy "$T/policy"
+    [[ "$output" == *$'\nagent\n  socket               /run/mortise/agent.sock\n  answers              yes, version '* ]]
+    [[ "$output" == *"sqlite:$T/locks.db: another one, and their locks do not exclude each other"* ]]
 }

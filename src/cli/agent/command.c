@@ -11,6 +11,7 @@
 #include "agent/agent.h"
 #include "cli/agent/service.h"
 #include "cli/frame/cli.h"
+#include "store/agent/wire.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -21,7 +22,6 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-#define HOST_SOCKET "/run/mortise/agent.sock"
 #define DRAIN_STANDARD (10 * MRT_SECOND)
 #define OPEN_TIMEOUT (5 * MRT_SECOND)
 
@@ -42,7 +42,7 @@ const struct mrt_subcommand mrt_agent_subcommand = {
              "them to clients of its socket, which speak the protocol of Redis. A lock lives as\n"
              "long as its connection: when a process is killed, its locks are free immediately.\n",
     .notes =
-        "The socket is " HOST_SOCKET " for root, and mortise/agent.sock in\n"
+        "The socket is " MRT_AGENT_HOST_SOCKET " for root, and mortise/agent.sock in\n"
         "$XDG_RUNTIME_DIR for others. Its own user and root may connect, and those\n"
         "whom the policy names, as: allow user www acquire on www/\n"
         "    $ redis-cli -s $XDG_RUNTIME_DIR/mortise/agent.sock\n"
@@ -114,6 +114,15 @@ static int serve(struct mrt_agent_options *options)
     return error ? mrt_cli_fail_error(NULL, error) : MRT_EXIT_OK;
 }
 
+/* The agent's place, without an order of search; false: none is known. */
+static bool standard_socket(char *path, size_t size)
+{
+    if (geteuid() != 0)
+        return mrt_agent_user_socket(path, size);
+    snprintf(path, size, MRT_AGENT_HOST_SOCKET);
+    return true;
+}
+
 /* The socket that systemd has opened, or the one that was named, or this user's: 0 or an exit code.
  */
 static int choose_socket(struct mrt_agent_options *options, char *path, size_t size)
@@ -130,7 +139,7 @@ static int choose_socket(struct mrt_agent_options *options, char *path, size_t s
     if (options->listener >= 0 && named && strcmp(named, path) != 0)
         return mrt_cli_fail(MRT_EXIT_CONFIG, "the socket of systemd is %s, and --socket %s", path,
                             named);
-    if (options->listener < 0 && !named && !mrt_agent_place(path, size))
+    if (options->listener < 0 && !named && !standard_socket(path, size))
         return mrt_cli_fail(MRT_EXIT_CONFIG,
                             "no place for the socket: set XDG_RUNTIME_DIR, or give --socket PATH");
     return 0;

@@ -3,7 +3,7 @@
  * systemd's two small protocols, without its library. Readiness is a datagram to $NOTIFY_SOCKET.
  * A socket that systemd has opened is descriptor 3, if $LISTEN_PID is this process.
  *
- * Beside them: where this user's agent is, and what it says of itself, for mortise doctor.
+ * Beside them: what an agent says of itself, for mortise doctor.
  *
  * Threads: the command's.
  */
@@ -19,7 +19,6 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#define HOST_SOCKET "/run/mortise/agent.sock"
 #define FIRST_LISTENER 3
 #define ASK_SECONDS 2
 
@@ -63,19 +62,6 @@ bool mrt_service_path(int listener, char *path, size_t size)
         return false;
     int written = snprintf(path, size, "%.*s", (int)sizeof address.sun_path, address.sun_path);
     return written > 0 && (size_t)written < size;
-}
-
-bool mrt_agent_place(char *path, size_t size)
-{
-    const char *directory = secure_getenv("XDG_RUNTIME_DIR");
-    int length;
-    if (geteuid() == 0)
-        length = snprintf(path, size, HOST_SOCKET);
-    else if (directory && directory[0] == '/')
-        length = snprintf(path, size, "%s/mortise/agent.sock", directory);
-    else
-        return false;
-    return length > 0 && (size_t)length < size;
 }
 
 /* Reads what comes until there is this much, or the other side is silent for too long. */

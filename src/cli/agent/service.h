@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A manager of services beside mortise agent, and the agent's place: service.c. */
+/* A manager of services beside mortise agent, and what an agent says of itself: service.c. */
 #ifndef MRT_CLI_AGENT_SERVICE_H
 #define MRT_CLI_AGENT_SERVICE_H
 
@@ -12,8 +12,6 @@ void mrt_service_ready(void);
 int mrt_service_listener(void);
 /* The path of a socket; false: it has none. */
 bool mrt_service_path(int listener, char *path, size_t size);
-/* The socket of this user's agent; false: none is known. */
-bool mrt_agent_place(char *path, size_t size);
 /* The INFO of the agent at this path. 0, or an errno. */
 int mrt_agent_ask(const char *path, char *text, size_t size);
 

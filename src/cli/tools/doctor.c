@@ -12,7 +12,9 @@
 #include "cli/frame/cli.h"
 #include "cli/observe/rows.h"
 #include "cli/run/locks.h"
+#include "store/agent/wire.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -262,15 +264,19 @@ static void find_fact(const char *info, const char *key, char *shown, size_t siz
     mrt_cli_escape(fact, shown, size);
 }
 
-/* The agent of this user or host, if there is one, and whether it is on the store that was asked.
- */
-static void show_agent(struct doctor *doctor)
+/* The agent at this socket, if there is one, and whether it is on the store that was asked. That
+   the host's agent serves others alone is no fault. */
+static void show_agent(struct doctor *doctor, const char *path, bool is_hosts)
 {
-    char path[256], info[8192], version[64], clients[64], store[1024];
-    if (!mrt_agent_place(path, sizeof path) || access(path, F_OK) != 0)
+    char info[8192], version[64], clients[64], store[1024];
+    if (access(path, F_OK) != 0)
         return;
     printf("agent\n  %-20s %s\n", "socket", path);
     int error = mrt_agent_ask(path, info, sizeof info);
+    if (is_hosts && (error == EACCES || (!error && info[0] == '-'))) {
+        printf("  %-20s not this user\n", "serves");
+        return;
+    }
     if (error || info[0] == '-') {
         printf("  %-20s no\n", "answers");
         find(doctor, "the agent at %s does not answer: %s", path,
@@ -285,6 +291,14 @@ static void show_agent(struct doctor *doctor)
            doctor->address[0] && strcmp(store, doctor->address) != 0
                ? ": another one, and their locks do not exclude each other"
                : "");
+}
+
+static void show_agents(struct doctor *doctor)
+{
+    char path[256];
+    if (mrt_agent_user_socket(path, sizeof path))
+        show_agent(doctor, path, false);
+    show_agent(doctor, MRT_AGENT_HOST_SOCKET, true);
 }
 
 /* ----------------------------------------------------------------- clocks */
@@ -344,7 +358,7 @@ int mrt_cli_doctor(struct mrt_cli *cli, int argc, char **argv)
     cli->log = on_log;
     cli->log_argument = &doctor;
     int code = check_store(&doctor);
-    show_agent(&doctor);
+    show_agents(&doctor);
     check_clocks(&doctor);
     show_settings(cli);
     code = report(&doctor, code);

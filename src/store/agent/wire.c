@@ -19,21 +19,29 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define HOST_SOCKET "/run/mortise/agent.sock"
 #define UID_NONE UINT32_MAX /* no user has it */
 
 /* ---------------------------------------------------------------------- address */
 
-static int choose_path(const struct mrt_uri *uri, char *path, size_t size)
+bool mrt_agent_user_socket(char *path, size_t size)
 {
     const char *directory = secure_getenv("XDG_RUNTIME_DIR");
+    if (!directory || directory[0] != '/')
+        return false;
+    int length = snprintf(path, size, "%s/mortise/agent.sock", directory);
+    return length > 0 && (size_t)length < size;
+}
+
+static int choose_path(const struct mrt_uri *uri, char *path, size_t size)
+{
     int length;
     if (uri->rest[0] == '\0') {
-        length = snprintf(path, size, HOST_SOCKET);
+        length = snprintf(path, size, MRT_AGENT_HOST_SOCKET);
     } else if (strcmp(uri->rest, "user") == 0) {
-        if (!directory || directory[0] != '/')
-            return mrt_error(MORTISE_EURI, "agent:user wants XDG_RUNTIME_DIR in the environment");
-        length = snprintf(path, size, "%s/mortise/agent.sock", directory);
+        return mrt_agent_user_socket(path, size)
+                   ? MORTISE_OK
+                   : mrt_error(MORTISE_EURI, "agent:user wants the path of a short directory in "
+                                             "XDG_RUNTIME_DIR");
     } else if (strncmp(uri->rest, "///", 3) == 0) {
         length = (int)strlen(uri->rest + 2);
         memcpy(path, uri->rest + 2, (size_t)length < size ? (size_t)length + 1 : 0);

@@ -12,6 +12,7 @@
 
 #include <sys/un.h>
 
+#define MRT_AGENT_HOST_SOCKET "/run/mortise/agent.sock"
 #define MRT_AGENT_INPUT_SIZE (4 * MRT_RESP_SIZE_MAX)
 
 /* Where an agent is, and whom to believe there: of a URI. */
@@ -55,6 +56,9 @@ struct mrt_agent_wire {
     size_t size, used; /* of the input: what is there, and what has been read of it */
 };
 
+/* The socket of this user's agent. false: XDG_RUNTIME_DIR names no
+   place, or one too long. */
+bool mrt_agent_user_socket(char *path, size_t size);
 /* The path of a URI: agent:, agent:user, agent:///path. 0 or MORTISE_EURI. */
 int mrt_agent_address_read(const struct mrt_uri *uri, struct mrt_agent_address *address);
 /* Connects, and sends MORTISE 1 with the label. 0; MORTISE_EUNREACHABLE, or MORTISE_EUNSAFE if the
