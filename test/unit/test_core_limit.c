@@ -9,6 +9,15 @@ static struct mrt_waiter limited(uint64_t owner, mrt_time longest)
     return waiter;
 }
 
+/* A client whose waiter, of the owner 7, has been granted the lock for so long. */
+static struct mrt_hold *hold_for(struct core *core, struct mrt_waiter *waiter, mrt_time longest)
+{
+    core_open(core, NULL);
+    *waiter = limited(7, longest);
+    core_grant(core, waiter);
+    return waiter->hold;
+}
+
 static void told_lost(struct core *core, const struct mrt_hold *hold)
 {
     assert_ptr_equal(mrt_engine_next_told(core->engine), hold);
@@ -20,10 +29,8 @@ static void test_a_hold_ends_by_itself_and_is_given_back(void **state)
 {
     (void)state;
     struct core core;
-    core_open(&core, NULL);
-    struct mrt_waiter waiter = limited(7, 100 * MS);
-    core_grant(&core, &waiter);
-    struct mrt_hold *hold = waiter.hold;
+    struct mrt_waiter waiter;
+    struct mrt_hold *hold = hold_for(&core, &waiter, 100 * MS);
     assert_int_equal(mrt_hold_valid_until(hold), core.now + 100 * MS);
     core_pass(&core, 99 * MS);
     assert_int_equal(mrt_hold_state(hold, core.now), MORTISE_HELD);
@@ -44,16 +51,15 @@ static void test_the_holder_gets_a_revoke_request_before_its_time_ends(void **st
 {
     (void)state;
     struct core core;
-    core_open(&core, NULL);
-    struct mrt_waiter waiter = limited(7, 100 * MS);
-    core_grant(&core, &waiter);
-    mrt_engine_listen(waiter.hold, true);
+    struct mrt_waiter waiter;
+    struct mrt_hold *hold = hold_for(&core, &waiter, 100 * MS);
+    mrt_engine_listen(hold, true);
     core_view(&core, core_fetch(&core, MRT_REFRESH), 0);
     core_pass(&core, 89 * MS);
     assert_null(mrt_engine_next_asked(core.engine));
     core_pass(&core, 1 * MS);
-    assert_ptr_equal(mrt_engine_next_asked(core.engine), waiter.hold);
-    assert_int_equal(core_release(&core, waiter.hold, 7), MORTISE_OK);
+    assert_ptr_equal(mrt_engine_next_asked(core.engine), hold);
+    assert_int_equal(core_release(&core, hold, 7), MORTISE_OK);
     core_answer(&core, core_fetch(&core, MRT_REMOVE), MRT_REMOVED);
     core_pass(&core, 1000 * MS); /* no timer of it is left */
     assert_false(mrt_engine_has_told(core.engine));
@@ -65,10 +71,8 @@ static void test_the_end_of_a_hold_is_set_anew(void **state)
 {
     (void)state;
     struct core core;
-    core_open(&core, NULL);
-    struct mrt_waiter waiter = limited(7, 100 * MS);
-    core_grant(&core, &waiter);
-    struct mrt_hold *hold = waiter.hold;
+    struct mrt_waiter waiter;
+    struct mrt_hold *hold = hold_for(&core, &waiter, 100 * MS);
     uint64_t generation = hold->generation;
     core_pass(&core, 95 * MS); /* it was asked to end already */
     assert_int_equal(mrt_hold_extend(hold, generation, 50 * MS, core.now), MORTISE_OK);
@@ -158,10 +162,9 @@ static void test_a_verify_under_way_ends_with_the_hold(void **state)
 {
     (void)state;
     struct core core;
-    core_open(&core, NULL);
-    struct mrt_waiter waiter = limited(7, 50 * MS), asked = core_waiter(0);
-    core_grant(&core, &waiter);
-    mrt_engine_verify(core.engine, waiter.hold, &asked, core.now);
+    struct mrt_waiter waiter, asked = core_waiter(0);
+    struct mrt_hold *hold = hold_for(&core, &waiter, 50 * MS);
+    mrt_engine_verify(core.engine, hold, &asked, core.now);
     core_fetch(&core, MRT_REFRESH);
     core_pass(&core, 50 * MS);
     core_done(&core, &asked, MORTISE_ELOST);
