@@ -6,11 +6,11 @@ can do, is its first line. With an argument "progress" a report of progress is i
 With "rows FILE" or "columns FILE" a query's rows or columns do not end; the file has how many MiB
 its greediest client has taken."""
 
-import os
-import socket
 import struct
 import sys
-import threading
+
+sys.dont_write_bytecode = True
+from hostile import flood, serve_all  # pylint: disable=wrong-import-position
 
 OK = b"\0\0\0\2\0\0\0"
 END = b"\xfe\0\0\2\0"
@@ -45,28 +45,14 @@ class Client:
         self.number = (head[3] + 1) % 256
         return self.stream.read(head[0] | head[1] << 8 | head[2] << 16)
 
-    def serve_or_leave(self):
-        try:
-            self.serve()
-        except OSError:
-            pass
-
     def flood(self):
-        global most
         column = (text(b"def") + text(b"") * 3 + text(b"a") + text(b"") + b"\x0c" +
                   struct.pack("<HIBHBxx", 45, 4, 0xFD, 0, 0))
         self.send(b"\1")
         packet = column + bytes(60000) if sys.argv[1] == "columns" else b"\xfd\0\0\1" + bytes(65536)
         if sys.argv[1] == "rows":
             self.send(column, END)
-        for taken in range(1, 400):
-            self.send(*[packet] * 16)
-            with lock:
-                if taken > most:
-                    most = taken
-                    with open(sys.argv[2] + ".new", "w", encoding="ascii") as file:
-                        file.write(f"{most}\n")
-                    os.replace(sys.argv[2] + ".new", sys.argv[2])
+        flood(lambda: self.send(*[packet] * 16), sys.argv[2])
 
     def serve(self):
         capabilities = 0x000FF7DF
@@ -99,12 +85,4 @@ class Client:
                 self.send(OK)
 
 
-most = 0
-lock = threading.Lock()
-listener = socket.socket()
-listener.bind(("127.0.0.1", 0))
-listener.listen(64)
-print(listener.getsockname()[1], flush=True)
-while True:
-    taken = listener.accept()[0]
-    threading.Thread(target=Client(taken).serve_or_leave, daemon=True).start()
+serve_all(lambda connection: Client(connection).serve())

@@ -4,15 +4,14 @@ no end. Its port goes to standard output. With "rows" the reply's rows do not en
 row does not. The file has how many MiB its greediest client has taken. With "cut" it ends
 the connection behind one result, of several that it was asked for."""
 
-import os
-import socket
 import struct
 import sys
-import threading
 import time
 
+sys.dont_write_bytecode = True
+from hostile import MIB, flood, serve_all  # pylint: disable=wrong-import-position
+
 ENCRYPTION = (80877103, 80877104)  # TLS, GSS
-MIB = 1 << 20
 
 
 def message(kind, body=b""):
@@ -29,7 +28,6 @@ def receive(stream):
 
 
 def serve(connection):
-    global most
     stream = connection.makefile("rwb")
     while struct.unpack("!I", receive(stream)[:4])[0] in ENCRYPTION:
         stream.write(b"N")
@@ -51,29 +49,8 @@ def serve(connection):
     stream.write((b"" if asked == b"Q" else message(b"1") + message(b"2")) + COLUMN)
     if sys.argv[1] == "row":
         stream.write(b"D" + struct.pack("!IHI", 0x3FFFFFF0, 1, 0x3FFFFFE6))
-    for taken in range(1, 400):
-        stream.write(ROW * (MIB // len(ROW)) if sys.argv[1] == "rows" else bytes(MIB))
-        stream.flush()
-        with lock:
-            if taken > most:
-                most = taken
-                with open(sys.argv[2] + ".new", "w", encoding="ascii") as file:
-                    file.write(f"{most}\n")
-                os.replace(sys.argv[2] + ".new", sys.argv[2])
+    more = ROW * (MIB // len(ROW)) if sys.argv[1] == "rows" else bytes(MIB)
+    flood(lambda: (stream.write(more), stream.flush()), sys.argv[2])
 
 
-def serve_or_leave(connection):
-    try:
-        serve(connection)
-    except (OSError, struct.error):
-        pass
-    finally:
-        connection.close()
-
-
-most = 0
-lock = threading.Lock()
-listener = socket.create_server(("127.0.0.1", 0), backlog=64)
-print(listener.getsockname()[1], flush=True)
-while True:
-    threading.Thread(target=serve_or_leave, args=[listener.accept()[0]], daemon=True).start()
+serve_all(serve)
