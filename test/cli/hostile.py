@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The common part of the servers hostile_*.py: the listener's loop, a thread for each connection, and the
-count of how much clients take of a reply without an end."""
+"""The common part of the servers hostile_*.py: the listener's loop, a thread for each connection,
+and the count of how much clients take of a reply without an end."""
 
 import os
 import socket

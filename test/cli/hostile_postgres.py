@@ -49,8 +49,12 @@ def serve(connection):
     stream.write((b"" if asked == b"Q" else message(b"1") + message(b"2")) + COLUMN)
     if sys.argv[1] == "row":
         stream.write(b"D" + struct.pack("!IHI", 0x3FFFFFF0, 1, 0x3FFFFFE6))
-    more = ROW * (MIB // len(ROW)) if sys.argv[1] == "rows" else bytes(MIB)
-    flood(lambda: (stream.write(more), stream.flush()), sys.argv[2])
+
+    def send():
+        stream.write(ROW * (MIB // len(ROW)) if sys.argv[1] == "rows" else bytes(MIB))
+        stream.flush()
+
+    flood(send, sys.argv[2])
 
 
 serve_all(serve)
