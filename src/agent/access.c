@@ -61,16 +61,26 @@ static int fault(const struct mrt_access *access, const char *word, const char *
                      what);
 }
 
-uid_t mrt_access_nobody(void)
+static uint32_t read_unknown(const char *path)
 {
     char text[16] = "";
-    int fd = open("/proc/sys/kernel/overflowuid", O_RDONLY | O_CLOEXEC);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
     ssize_t got = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
     if (fd >= 0)
         close(fd);
     size_t size = got > 0 && text[got - 1] == '\n' ? (size_t)got - 1 : 0;
     int64_t number = mrt_parse_number(text, size, UINT32_MAX);
-    return number < 0 ? 65534 : (uid_t)number;
+    return number < 0 ? 65534 : (uint32_t)number;
+}
+
+uid_t mrt_access_no_user(void)
+{
+    return read_unknown("/proc/sys/kernel/overflowuid");
+}
+
+gid_t mrt_access_no_group(void)
+{
+    return read_unknown("/proc/sys/kernel/overflowgid");
 }
 
 /* ------------------------------------------------------------------------- words */
@@ -103,7 +113,8 @@ static int take_subject(struct mrt_access *access, char **words, enum subject *s
         return fault(access, name, "is no user of this system");
     if (*subject == GROUP && !find_group(name, id))
         return fault(access, name, "is no group of this system");
-    if (*subject != ANYBODY && *id == mrt_access_nobody())
+    if (*subject != ANYBODY &&
+        *id == (*subject == USER ? mrt_access_no_user() : mrt_access_no_group()))
         return fault(access, name,
                      "stands for all whom this system does not know: no rule names it");
     return MORTISE_OK;

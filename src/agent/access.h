@@ -67,7 +67,8 @@ bool mrt_access_allows(const struct mrt_access *access, const struct mrt_access_
 const struct mrt_limits *mrt_access_limits(const struct mrt_access *access, uid_t uid);
 /* Whether each user has a space of his own. */
 bool mrt_access_has_spaces(const struct mrt_access *access);
-/* The number that the kernel gives for a user, or a group, whom this system does not know. */
-uid_t mrt_access_nobody(void);
+/* The numbers that the kernel gives for users and groups that this system does not know. */
+uid_t mrt_access_no_user(void);
+gid_t mrt_access_no_group(void);
 
 #endif

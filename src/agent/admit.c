@@ -56,12 +56,12 @@ static bool find_rules(const struct mrt_agent *agent, int fd, const struct ucred
                        struct mrt_access_rules *rules)
 {
     size_t count;
-    if (who->uid == agent->nobody || !agent->access)
+    if (who->uid == agent->no_user || !agent->access)
         return false;
     gid_t *groups = read_groups(fd, who, &count);
     for (size_t i = 0; groups && i < count; i++)
-        if (groups[i] == (gid_t)agent->nobody)
-            groups[i] = who->gid == (gid_t)agent->nobody ? (gid_t)-1 : who->gid;
+        if (groups[i] == agent->no_group)
+            groups[i] = who->gid == agent->no_group ? (gid_t)-1 : who->gid;
     bool has_one = groups && mrt_access_find(agent->access, who->uid, groups, count, rules);
     free(groups);
     return has_one;
@@ -114,13 +114,14 @@ void mrt_peer_join(struct mrt_peer *peer)
 {
     struct mrt_agent *agent = peer->agent;
     TAILQ_INSERT_TAIL(&agent->peers, peer, link);
-    peer->user->connections++;
+    if (!peer->is_process)
+        peer->user->connections++;
     agent->peer_count++;
 }
 
 void mrt_peer_accept(struct mrt_agent *agent, int fd)
 {
-    struct ucred who = {.uid = agent->nobody, .gid = (gid_t)agent->nobody};
+    struct ucred who = {.uid = agent->no_user, .gid = agent->no_group};
     socklen_t size = sizeof who;
     struct mrt_access_rules rules = {{0}};
     if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &size) != 0) {

@@ -129,10 +129,26 @@ static void end_all(struct mrt_agent *agent)
         mrt_peer_end(peer);
 }
 
-/* It holds nothing, and no operation is under way. */
+/* It holds nothing, by itself or by its process, and no operation is under way. */
 static bool is_idle(const struct mrt_peer *peer)
 {
-    return !mrt_lock_any_held(peer) && !mrt_desk_holds(peer) && !peer->operation;
+    const struct mrt_peer *process = peer->is_process ? NULL : mrt_process_find(peer);
+    return !mrt_lock_any_held(peer) && !(process && mrt_lock_any_held(process)) &&
+           !mrt_desk_holds(peer) && !peer->operation;
+}
+
+/* Ends the LOCK, or the CAS or GET, that waits; the outcome of a CAS is not known. */
+static void end_waiting(struct mrt_peer *peer)
+{
+    if (peer->waiting->answer) {
+        mrt_lock_cancel(peer);
+        if (peer->waiting && peer->waiting->call.waiter.state == MRT_WAITER_DONE)
+            mrt_lock_finish(peer->waiting, &peer->output);
+    } else {
+        mrt_reply_error(&peer->output, "AGAIN the agent is ending: connect again");
+        mrt_lock_drop(peer->waiting);
+    }
+    mrt_peer_has_output(peer);
 }
 
 /* A client that has given back its last lock can take nothing here any more. */
@@ -160,11 +176,9 @@ static void stop(struct mrt_agent *agent, int fd, mrt_time drain)
     epoll_ctl(agent->epoll, EPOLL_CTL_DEL, agent->listener, NULL);
     TAILQ_FOREACH_SAFE (peer, &agent->peers, link, next) {
         if (peer->waiting)
-            mrt_reply_error(&peer->output, "AGAIN the agent is ending: connect again");
+            end_waiting(peer);
         if (is_idle(peer))
             mrt_peer_end(peer);
-        else if (peer->waiting)
-            mrt_lock_drop(peer->waiting);
     }
 }
 
@@ -219,11 +233,19 @@ void mrt_agent_finish_turn(struct mrt_agent *agent)
     agent->resumes = false;
 }
 
+/* The agent waits for what clients may believe, and for a while for tickets that a store keeps. */
+static bool is_owed(const struct mrt_agent *agent, mrt_time now)
+{
+    mrt_time until = mrt_time_add(agent->drain_until, agent->lease + CLOSE_PATIENCE);
+    return agent->peer_count > 0 || now < agent->desk.trusted_until ||
+           (now < until && mrt_desk_owes(&agent->desk));
+}
+
 static void serve(struct mrt_agent *agent, const struct mrt_agent_options *options)
 {
     struct epoll_event events[EVENTS_MAX];
     mrt_driver_enter(&agent->driver);
-    while (!agent->drains || agent->peer_count > 0 || mrt_desk_owes(&agent->desk, mrt_time_now())) {
+    while (!agent->drains || is_owed(agent, mrt_time_now())) {
         int timeout = timeout_ms(agent);
         mrt_driver_leave_quietly(&agent->driver);
         int count = epoll_wait(agent->epoll, events, EVENTS_MAX, timeout);
@@ -267,8 +289,11 @@ static int open_and_serve(struct mrt_agent *agent, const struct mrt_agent_option
 
 void mrt_agent_init(struct mrt_agent *agent)
 {
-    *agent = (struct mrt_agent){
-        .epoll = -1, .listener = -1, .uid = geteuid(), .nobody = mrt_access_nobody()};
+    *agent = (struct mrt_agent){.epoll = -1,
+                                .listener = -1,
+                                .uid = geteuid(),
+                                .no_user = mrt_access_no_user(),
+                                .no_group = mrt_access_no_group()};
     TAILQ_INIT(&agent->peers);
     TAILQ_INIT(&agent->ended);
     TAILQ_INIT(&agent->flushes);

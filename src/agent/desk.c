@@ -99,6 +99,10 @@ void mrt_desk_recall(struct mrt_desk_session *session, bool answers)
         if (command->session != session)
             continue;
         struct mrt_event event = mrt_answer_ended(&command->command);
+        if (command->command.type == MRT_CELL_SET) { /* it may have been written */
+            event = mrt_answer_to(&command->command, MRT_UNKNOWN);
+            event.error = MORTISE_EUNKNOWN;
+        }
         event.serial = command->serial;
         if (answers)
             mrt_desk_answer(session, &event);
@@ -192,6 +196,8 @@ static bool take_unasked(struct mrt_agent *agent, const struct mrt_event *event)
     ticket = mrt_desk_find(desk, event->ticket);
     if (ticket)
         forward(ticket, event);
+    if (ticket && ticket->observes)
+        mrt_desk_ticket_free(agent, ticket); /* it is told once, and observes again */
     return true;
 }
 
@@ -235,11 +241,9 @@ mrt_time mrt_desk_next(const struct mrt_desk *desk)
     return next;
 }
 
-bool mrt_desk_owes(const struct mrt_desk *desk, mrt_time now)
+bool mrt_desk_owes(const struct mrt_desk *desk)
 {
     const struct mrt_desk_ticket *ticket, *next;
-    if (now < desk->trusted_until)
-        return true;
     HASH_ITER (hh, desk->tickets, ticket, next)
         if (!ticket->is_kept)
             return desk->lives;

@@ -16,7 +16,7 @@
  * before any further frame is read. STARTED and RENEWED tell how old the store session's proof is
  * at that moment; the client dates it from when it had asked (src/store/agent/port.c), so its hold
  *     ends no later than this session's. A store session that is lost before its lease is over is
- *     not ended at the store until a client can trust it no longer (mrt_engine_trusted_for).
+ *     not ended at the store until a client can trust it no longer (trusted_for of core/engine.h).
  *  3. A store without leases frees the agent's tickets when the agent dies. There each ticket is
  *     appended with a delay of the lease that clients are told.
  *  4. A client that has not asked for a lease is dead, or can believe no longer.
@@ -50,8 +50,9 @@ struct mrt_desk_ticket {
     struct mrt_desk_session *session; /* NULL: its client has gone, and it is to go */
     bool observes;                    /* it is no ticket, but an OBSERVE that wants to be woken */
     bool is_granted;
-    bool is_leaving; /* its removal is requested by the agent */
-    bool is_kept;    /* by its delay, until the timer */
+    bool may_be_there; /* an answer has left it open, or said that it is in the store */
+    bool is_leaving;   /* its removal is requested by the agent */
+    bool is_kept;      /* by its delay, until the timer */
     uint64_t weight, capacity, fence;
     mrt_time delay;
     struct mrt_timer timer;
@@ -136,7 +137,7 @@ void mrt_desk_turn(struct mrt_agent *agent);
 /* When the next turn is due. */
 mrt_time mrt_desk_next(const struct mrt_desk *desk);
 /* Whether something is left to be given back to the store. */
-bool mrt_desk_owes(const struct mrt_desk *desk, mrt_time now);
+bool mrt_desk_owes(const struct mrt_desk *desk);
 /* The driver's tap. */
 bool mrt_desk_tap(struct mrt_driver *driver, const struct mrt_event *event);
 /* Passes a command on; false: no memory. */

@@ -80,7 +80,8 @@ static void forget(struct mrt_lock *lock)
     if (lock->hold)
         count(&peer->agent->holds, mrt_time_now() - lock->since);
     if (!lock->answer) {
-        HASH_DEL(peer->locks, lock);
+        if (lock->hh.tbl) /* else it is on its way to a process, and there was no memory */
+            HASH_DEL(peer->locks, lock);
         mrt_queue_put(lock->queue);
         mrt_user_give_back(peer->user, lock->usage, !lock->hold);
     }
@@ -126,7 +127,7 @@ static bool move_to_process(struct mrt_lock *lock)
     if (lock->hh.tbl)
         return true;
     lock->peer = peer;
-    HASH_ADD_KEYPTR(hh, peer->locks, name, strlen(name), lock); /* where its room is */
+    HASH_ADD_KEYPTR(hh, peer->locks, name, strlen(name), lock);
     return false;
 }
 
@@ -319,7 +320,7 @@ void mrt_lock_take(struct mrt_peer *peer, const struct mrt_resp_word *name,
         return;
     }
     unsigned verbs = MRT_ACCESS_ACQUIRE;
-    if (wish->recipe.shared && wish->weight == MRT_READER)
+    if (strcmp(wish->recipe.kind, mrt_read_write.kind) == 0 && wish->weight == MRT_READER)
         verbs |= MRT_ACCESS_SHARED;
     if (!mrt_lock_name(peer, name, full, reply) || !mrt_peer_may(peer, verbs, name, reply))
         return;

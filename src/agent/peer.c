@@ -111,7 +111,8 @@ void mrt_peer_close(struct mrt_peer *peer)
     close(peer->fd);
     TAILQ_INSERT_TAIL(&agent->gone, peer, link);
     agent->peer_count--;
-    peer->user->connections--;
+    if (!peer->is_process)
+        peer->user->connections--;
     agent->resumes = agent->pauses && !agent->drains;
     agent->pauses = false;
 }

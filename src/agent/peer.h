@@ -105,7 +105,8 @@ struct mrt_agent {
     struct mrt_worker worker;
     int listener, epoll;
     uid_t uid;                 /* its own */
-    uid_t nobody;              /* of those whom this system does not know */
+    uid_t no_user;             /* of users that this system does not know */
+    gid_t no_group;            /* and of groups */
     struct mrt_access *access; /* NULL: its own user and root alone are served */
     struct mrt_user *users;    /* by uid */
     void (*log)(void *argument, const char *text);

@@ -242,12 +242,12 @@ static void lose_all(struct mrt_agent *agent, mrt_time now)
     desk->lives = false;
     desk->trusted_until = mrt_time_add(now, agent->lease);
     TAILQ_FOREACH (session, &desk->sessions, link) {
-        if (session->state != MRT_DESK_LIVE)
-            continue;
-        session->state = MRT_DESK_NONE;
-        mrt_heap_clear(&desk->timers, &session->timer);
-        answer_with(session, 0, MRT_SESSION_LOST, MORTISE_ELOST,
-                    "the agent has lost its session at the store");
+        if (session->state == MRT_DESK_LIVE) {
+            session->state = MRT_DESK_NONE;
+            mrt_heap_clear(&desk->timers, &session->timer);
+            answer_with(session, 0, MRT_SESSION_LOST, MORTISE_ELOST,
+                        "the agent has lost its session at the store");
+        }
         mrt_desk_recall(session, true);
     }
     mrt_desk_drop_outbox(desk);
@@ -281,6 +281,15 @@ static void run_timers(struct mrt_agent *agent, mrt_time now)
     }
 }
 
+static bool is_waited_for(const struct mrt_desk *desk)
+{
+    const struct mrt_desk_session *session;
+    TAILQ_FOREACH (session, &desk->sessions, link)
+        if (session->state == MRT_DESK_STARTING)
+            return true;
+    return false;
+}
+
 void mrt_desk_check(struct mrt_agent *agent, mrt_time now)
 {
     struct mrt_desk *desk = &agent->desk;
@@ -291,6 +300,8 @@ void mrt_desk_check(struct mrt_agent *agent, mrt_time now)
         lose_all(agent, now);
     if (lives)
         desk->life = life;
+    else if (is_waited_for(desk))
+        mrt_engine_need_session(agent->driver.engine); /* a STOP that was delayed forgets it */
     if (lives && !desk->lives) {
         desk->lives = true;
         TAILQ_FOREACH (session, &desk->sessions, link)
@@ -378,8 +389,11 @@ static bool take_command(struct mrt_desk_session *session, const struct mrt_fram
         fail(session, command->serial, MORTISE_ENOMEM);
         return true;
     }
-    if (!mrt_desk_pass(session, frame))
+    if (!mrt_desk_pass(session, frame)) {
+        if (!ticket && needs_entry(command))
+            mrt_desk_ticket_free(agent, mrt_desk_find(&agent->desk, command->ticket));
         fail(session, command->serial, MORTISE_ENOMEM);
+    }
     return true;
 }
 

@@ -153,7 +153,7 @@ static bool has_gone(const struct mrt_desk_ticket *ticket, const struct mrt_even
     case MRT_VIEW:
         return type == MRT_DETACH;
     case MRT_FAILED: /* it was never there, unless an earlier APPEND may have been done */
-        return type == MRT_APPEND && ticket->fence == 0 && !ticket->is_granted;
+        return type == MRT_APPEND && !ticket->may_be_there;
     default:
         return false;
     }
@@ -166,10 +166,12 @@ void mrt_desk_ticket_follow(struct mrt_agent *agent, struct mrt_desk_ticket *tic
         return;
     bool is_own = asked && asked->is_own;
     if (has_gone(ticket, event, asked)) {
-        if (!ticket->is_leaving || is_own || asked == NULL)
+        if (!ticket->is_leaving || is_own)
             mrt_desk_ticket_free(agent, ticket);
         return;
     }
+    if (event->type == MRT_UNKNOWN || event->type == MRT_VIEW)
+        ticket->may_be_there = true;
     if (is_own) {
         mrt_heap_set(&agent->desk.timers, &ticket->timer, mrt_time_now() + PAUSE);
         return;

@@ -154,6 +154,13 @@ check_client() {
     [ $((SECONDS - began)) -lt 8 ]
 }
 
+@test "at SIGTERM each connection of a process that has a bound lock goes on" {
+    start_agent --drain 60s
+    client keeps_a_bound_lock_while_the_agent_ends "$AGENT"
+    finish "$AGENT"
+    [ "$code" -eq 0 ]
+}
+
 @test "a second agent on the same path is refused" {
     start_agent
     run "$MORTISE" agent --url "sqlite:$T/locks.db" --socket "$T/agent.sock"

@@ -476,6 +476,19 @@ def knows_what_libraries_send():
     assert client.reply() == "OK" and client.is_ended()
 
 
+def keeps_a_bound_lock_while_the_agent_ends():
+    first, second, waiting = Client(), Client(), Client()
+    fence = first.call("LOCK deploy 0 BIND PROCESS")
+    waiting.send("LOCK deploy -1")
+    assert not waiting.has_reply(0.1)
+    os.kill(int(sys.argv[2]), signal.SIGTERM)
+    assert waiting.reply().startswith("AGAIN ")
+    for client in first, second, waiting:
+        assert client.call("HELD deploy") > 0, "its process holds"
+    assert second.call(f"UNLOCK deploy {fence}") == "OK"
+    assert first.is_ended() and second.is_ended() and waiting.is_ended(), "it holds no longer"
+
+
 def ends_what_waits_when_it_is_stopped():
     holder, waiting = Client(), Client()
     fence = holder.call("LOCK deploy 0")

@@ -45,6 +45,8 @@ END
     [[ "${lines[2]}" == NOPERM* && "${lines[3]}" == NOPERM* ]]
     run as www-data games call "LOCK public/a 0 READ" "LOCK public/a 0 WRITE" "LOCK public/b 0"
     [[ "${lines[0]}" =~ ^[0-9]+$ && "${lines[1]}" == NOPERM* && "${lines[2]}" == NOPERM* ]]
+    run as www-data games call "CAMPAIGN public/c 0 me" "LOCK public/d 0 PERMITS 1 OF 1"
+    [[ "${lines[0]}" == NOPERM* && "${lines[1]}" == NOPERM* ]]
     run as backup - call "LOCK b 0" "LOCK www/a 0"
     [[ "${lines[0]}" =~ ^[0-9]+$ && "${lines[1]}" == NOPERM* ]]
     run as backup - call "LOCK b 0" "LOCK b2 0" "LIST" "GET b" "CAS a 0 v" "LEADER a"

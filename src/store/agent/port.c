@@ -373,10 +373,8 @@ static bool take_frames(struct mrt_agent_store *store)
 void mrt_agent_process(struct mrt_store *opened, mrt_time now)
 {
     struct mrt_agent_store *store = of(opened);
-    bool more = true;
+    bool more = true, is_broken = is_connected(store) && !mrt_agent_wire_flush(&store->wire);
     (void)now;
-    if (is_connected(store) && !mrt_agent_wire_flush(&store->wire))
-        more = true; /* what it has sent before is read */
     for (int i = 0; i < RECEIVES_MAX && more && is_connected(store); i++) {
         bool lives = mrt_agent_wire_receive(&store->wire, &more);
         if (!take_frames(store))
@@ -384,6 +382,8 @@ void mrt_agent_process(struct mrt_store *opened, mrt_time now)
         if (!lives)
             end_connection(store, "it has ended the connection");
     }
+    if (is_broken && is_connected(store)) /* what it has sent before has been read */
+        end_connection(store, "it cannot be written to");
 }
 
 /* ----------------------------------------------------------------- open and close */
