@@ -122,6 +122,17 @@ sys.exit(9 if got else 1)'
     [ "$code" -eq 0 ]
 }
 
+@test "run -F --min-hold: a signal to the keeper ends the command and gives the lock back" {
+    start run -F --min-hold 1h a sleep 600
+    until_true eval '[ -n "$(holder a)" ]'
+    kill -TERM "$(holder a)"
+    finish "$PID"
+    [ "$code" -eq 143 ]
+    start run a true
+    finish "$PID"
+    [ "$code" -eq 0 ]
+}
+
 @test "run -F on a terminal: refused where nobody would take it back" {
     run -64 script -qec 'sh -c "\"$MORTISE\" run -F a touch ran; exit \$?"' /dev/null
     [[ "$output" == *"begin with exec"* ]]

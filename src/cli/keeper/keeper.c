@@ -299,7 +299,8 @@ static void serve_owner(struct keeper *keeper, const struct mrt_target *owner,
         mrt_keeper_make_token(&keeper->socket, word->token);
     keeper->over |= send(keeper->link, word, sizeof *word, MSG_NOSIGNAL) < 0;
     keep(keeper);
-    if (run->min_hold > 0)
+    /* A signal to the keeper demands the lock, also when it comes with the command's end. */
+    if (run->min_hold > 0 && !keeper->ending.lock_gone)
         mrt_run_linger(run, mrt_time_add(run->acquired_at, run->min_hold));
 }
 
