@@ -275,6 +275,32 @@ static void test_gn06_a_delay_outlives_a_power_cut(void **state)
     port_close(&client);
 }
 
+/* An agent's delay waits for its clients, which a power cut ends too: the disk need not know it. */
+static void test_gn06_a_delay_of_this_host_alone_waits_for_no_disk(void **state)
+{
+    const struct place *place = *state;
+    struct port_client client, next;
+    port_open_session(&client, place->uri);
+    port_open_session(&next, place->uri);
+    port_append(&client, "q", port_id()); /* the first number needs a block */
+    struct mrt_command command = port_append_command(&client, "r");
+    command.delay = 300 * MRT_MILLISECOND;
+    command.delay_is_host = true;
+    unsigned int before = syncs;
+    assert_int_equal(port_send(&client, &command).type, MRT_VIEW);
+    assert_int_equal(syncs, before);
+    append_with_delay(&client, "s", command.delay);
+    assert_true(syncs > before);
+    port_close(&client); /* it dies */
+    mrt_time died = mrt_time_now();
+    struct mrt_event waits = port_append(&next, "r", port_id());
+    assert_true(waits.weight_ahead > 0);
+    port_wait_granted(&next, "r", waits, 1, 1, 30 * MRT_SECOND);
+    assert_true(mrt_time_now() - died >= command.delay);
+    port_stop(&next);
+    port_close(&next);
+}
+
 static void test_sq_25_clock_steps_change_nothing(void **state)
 {
     const struct place *place = *state;
@@ -408,6 +434,7 @@ int main(int count, char **arguments)
         TEST(test_sq_25_a_reboot_ends_all_sessions),
         TEST(test_c11_a_detached_ticket_survives_a_reboot),
         TEST(test_gn06_a_delay_outlives_a_power_cut),
+        TEST(test_gn06_a_delay_of_this_host_alone_waits_for_no_disk),
         TEST(test_sq_25_clock_steps_change_nothing),
         TEST(test_sq_23_no_one_commits_during_a_checkpoint),
         TEST(test_sq_23_a_stuck_reader_costs_no_sync_storm),

@@ -6,7 +6,8 @@
  * when a process has died, so the time counts from its burial.
  *
  * Invariant: a row with a delay is on disk before its APPEND is answered. So it is there after a
- * power cut too, and begins its time anew then, on the clock of the new boot (schema.c).
+ * power cut too, and begins its time anew then, on the clock of the new boot (schema.c). A delay
+ * that protects processes of this host alone (an agent's clients) need not be: they end with it.
  */
 #include "store/sqlite/delay.h"
 

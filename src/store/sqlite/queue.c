@@ -315,17 +315,18 @@ enum mrt_outcome mrt_sqlite_append(struct mrt_sqlite_store *store,
     if (!ticket)
         return MRT_FULL;
     *verdict = MRT_ABSENT;
-    outcome = command->delay > 0 ? mrt_sqlite_sync(&store->db, true) : MRT_DONE;
+    bool is_durable = command->delay > 0 && !command->delay_is_host;
+    outcome = is_durable ? mrt_sqlite_sync(&store->db, true) : MRT_DONE;
     while (outcome == MRT_DONE) {
         outcome = append_once(store, ticket, command, patience, verdict, &look);
         if (outcome != MRT_DONE || ticket->number != MRT_SQLITE_LIMIT)
             break;
         outcome = mrt_sqlite_extend(&store->db, patience);
-        if (outcome == MRT_DONE && command->delay > 0)
+        if (outcome == MRT_DONE && is_durable)
             outcome = mrt_sqlite_sync(&store->db, true); /* extend has ended it */
     }
     int error = store->db.last_error;
-    if (command->delay > 0 && mrt_sqlite_sync(&store->db, false) != MRT_DONE)
+    if (is_durable && mrt_sqlite_sync(&store->db, false) != MRT_DONE)
         store->fault = true;
     store->db.last_error = error;
     if (outcome != MRT_DONE || *verdict != MRT_IN_QUEUE) {
