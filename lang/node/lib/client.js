@@ -2,12 +2,13 @@
 'use strict';
 // A client of a store.
 //
-// Invariant: the addon's client is closed only when no job of it is under way; acquires that wait
-// end with ECLOSED then. Messages of the library arrive in #receive, one after the other.
+// Invariant: the addon's client is closed only when no job of it is under way; those that may wait
+// for ever are ended, and acquires that wait end with ECLOSED then. Messages of the library arrive
+// in #receive, one after the other.
 const { EventEmitter } = require('node:events');
 const native = require('./native');
 const { call, translate } = require('./errors');
-const { Lock } = require('./lock');
+const { Lock, Semaphore } = require('./lock');
 const { milliseconds } = require('./times');
 const { Election } = require('./election');
 
@@ -18,11 +19,10 @@ class Client extends EventEmitter {
   #handle = native.newClient((...message) => this.#receive(...message));
   #open = false;
   #closing = null;
-  #jobs = new Set();
+  #jobs = new Map(); // each with what makes it end, if it may wait for ever
   #waits = new Map(); // acquires and campaigns, by number
   #elections = new Map();
-  #holds = new Map(); // by the library's slot and generation
-  #keys = new WeakMap();
+  #holds = new Map(); // that are watched, by the library's slot and generation
   #next = 1;
 
   /**
@@ -135,9 +135,11 @@ class Client extends EventEmitter {
 
   async #close() {
     this.#open = false;
-    await Promise.allSettled(this.#jobs);
-    for (const hold of this.#holds.values())
-      hold.changed(0);
+    const stop = () => this.#jobs.forEach((end) => end?.());
+    stop();
+    const timer = setInterval(stop, 10); // one that waits at no moment is missed
+    await Promise.allSettled(this.#jobs.keys());
+    clearInterval(timer);
     this.#holds.clear();
     return native.close(this.#handle);
   }
@@ -146,9 +148,11 @@ class Client extends EventEmitter {
     if (!Number.isInteger(permits) || permits < 1 || permits > 0xffffffff ||
         !Number.isInteger(take) || take < 1 || take > 0xffffffff)
       throw new RangeError('mortise: permits are whole numbers from 1 to 4294967295');
-    return this.#call(native.newLock, kind, String(name), permits, milliseconds('maxHold', maxHold),
-      milliseconds('linger', linger), milliseconds('lockDelay', lockDelay),
-      kind === 'semaphore' ? take : 0).map((handle) => new Lock(this, String(name), handle));
+    const Kind = kind === 'semaphore' ? Semaphore : Lock;
+    const make = () => this.#call(native.newLock, kind, String(name), permits,
+      milliseconds('maxHold', maxHold), milliseconds('linger', linger),
+      milliseconds('lockDelay', lockDelay), kind === 'semaphore' ? take : 0);
+    return make().map((handle, side) => new Kind(this, String(name), handle, () => make()[side]));
   }
 
   #call(work, ...parameters) {
@@ -162,14 +166,30 @@ class Client extends EventEmitter {
   /** A call that a thread of the pool makes. */
   async job(work, ...parameters) {
     const job = this.#call(work, ...parameters);
-    this.#jobs.add(job);
+    this.keepOpen(job);
     try {
       return await job;
     } catch (error) {
       throw translate(error);
-    } finally {
-      this.#jobs.delete(job);
     }
+  }
+
+  /** One that may wait for ever, on a thread of its own. */
+  async longJob(work, ...parameters) {
+    const job = this.#call(work, ...parameters);
+    this.keepOpen(job, () => native.interrupt(this.#handle));
+    try {
+      return await job;
+    } catch (error) {
+      throw translate(this.#closing && error.code === 'ECANCELLED' ? native.errorOf(-4) : error);
+    }
+  }
+
+  /** The addon's client stays until this promise is settled; stop() hastens that. */
+  keepOpen(job, stop) {
+    const ended = () => this.#jobs.delete(job);
+    this.#jobs.set(job, stop);
+    job.then(ended, ended);
   }
 
   /** begin(id) starts what the library ends by a message with this number. */
@@ -193,20 +213,15 @@ class Client extends EventEmitter {
     }
   }
 
-  remember(key, hold, handle) {
+  /** Messages about this hold reach it from now on; the key that ends that. */
+  watched(hold, handle) {
+    const key = this.#call(native.key, handle);
     this.#holds.set(key, hold);
-    this.#keys.set(hold, key);
-    try {
-      call(native.watch, this.#handle, handle);
-    } catch (error) { // it is lost by now
-      hold.discard();
-      throw error;
-    }
-    return hold;
+    return key;
   }
 
-  forget(hold) {
-    this.#holds.delete(this.#keys.get(hold));
+  forget(key) {
+    this.#holds.delete(key);
   }
 
   #receive(kind, id, value, fence, key) {
@@ -216,7 +231,7 @@ class Client extends EventEmitter {
       case ACQUIRED:
       case CAMPAIGNED:
         this.#waits.delete(id);
-        return value instanceof Error ? wait.reject(value) : wait.resolve({ value, fence, key });
+        return value instanceof Error ? wait.reject(value) : wait.resolve({ value, fence });
       case STATE:
         return this.#holds.get(key)?.changed(value);
       case REVOKE:

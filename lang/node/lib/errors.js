@@ -11,6 +11,8 @@ class MortiseError extends Error {
     this.code = error.code;
     this.number = error.number;
     this.detail = error.detail;
+    if (error.token)
+      this.token = error.token;
   }
 }
 

@@ -27,7 +27,10 @@ export class UsageError extends MortiseError {}
 /** The URL, an option or the environment is wrong. */
 export class ConfigError extends MortiseError {}
 /** It may or may not have happened. */
-export class UnknownOutcomeError extends MortiseError {}
+export class UnknownOutcomeError extends MortiseError {
+  /** Of a detach: by this token lock.adopt finds out. */
+  readonly token?: string;
+}
 export class InternalError extends MortiseError {}
 
 export interface ClientOptions {
@@ -99,7 +102,7 @@ export class Client extends EventEmitter {
   readonly url: string;
   readonly open: boolean;
   mutex(name: string, options?: LockOptions): Lock;
-  semaphore(name: string, permits: number, options?: SemaphoreOptions): Lock;
+  semaphore(name: string, permits: number, options?: SemaphoreOptions): Semaphore;
   readWrite(name: string, options?: LockOptions): { read: Lock; write: Lock };
   exclusive(name: string, options?: LockOptions): Lock;
   election(name: string, options?: { value?: Value }): Election;
@@ -126,14 +129,39 @@ export class Client extends EventEmitter {
 }
 
 export class Lock {
-  private constructor();
+  protected constructor();
   readonly name: string;
   acquire(options?: AcquireOptions): Promise<Hold>;
   /** null if the lock is in use. */
   tryAcquire(): Promise<Hold | null>;
   /** Runs the work while the lock is held, and gives it back whatever becomes of that. */
   run<T>(work: (hold: Hold) => T | PromiseLike<T>, options?: AcquireOptions): Promise<T>;
+  /** Acquires by the token that hold.detach gave: waits for the store only, not for the lock. */
+  adopt(token: string): Promise<Hold>;
 }
+
+export class Semaphore extends Lock {
+  private constructor();
+  /** Reads how many permits are in use. */
+  permits(): Promise<number>;
+  /** Changes how many are in use, for all clients; waits until so many are free. */
+  setPermits(permits: number, options?: { timeout?: number }): Promise<void>;
+}
+
+/** The holds of acquireAll, in the order of its locks. */
+export class Holds extends Array<Hold> {
+  private constructor();
+  /** Gives all back, whatever becomes of each; then throws the first error. */
+  release(): void;
+  [Symbol.asyncDispose](): Promise<void>;
+  [Symbol.dispose](): void;
+}
+
+/**
+ * Acquires all of these locks or none, of any kinds and clients. Two calls for the same locks
+ * cannot wait for each other, whatever their order.
+ */
+export function acquireAll(locks: Iterable<Lock>, options?: AcquireOptions): Promise<Holds>;
 
 export class Hold {
   private constructor();
@@ -153,6 +181,8 @@ export class Hold {
   verify(options?: { timeout?: number }): Promise<void>;
   /** A write side becomes a read side. */
   downgrade(): void;
+  /** Ends the hold and leaves the lock taken, until lock.adopt takes it by this token. */
+  detach(): Promise<string>;
   /** Called when an operator asks the holder to give the lock up. */
   onRevoke(listener: (hold: Hold) => void): void;
   /** Gives the lock back. Throws a LostError if it had been lost. */

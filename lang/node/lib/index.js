@@ -4,7 +4,8 @@ const { call, translate, ...errors } = require('./errors');
 
 module.exports = {
   Client: require('./client').Client,
-  Lock: require('./lock').Lock,
+  ...require('./lock'),
+  ...require('./several'),
   Hold: require('./hold').Hold,
   Election: require('./election').Election,
   version: require('./native').version(),

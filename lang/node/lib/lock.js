@@ -9,10 +9,13 @@ const { milliseconds } = require('./times');
 class Lock {
   #client;
   #handle;
+  #make; // a further handle of the same lock
+  #spare = [];
 
-  constructor(client, name, handle) {
+  constructor(client, name, handle, make) {
     this.#client = client;
     this.#handle = handle;
+    this.#make = make;
     this.name = name;
   }
 
@@ -45,17 +48,46 @@ class Lock {
     }
   }
 
+  /** Acquires by the token that hold.detach gave: waits for the store only, not for the lock. */
+  async adopt(token) {
+    const { value, fence } = await this.#client.job(native.adopt, this.#handle, String(token));
+    return this.holdOf(value, fence);
+  }
+
+  // Of the other files of the package.
+
+  get client() {
+    return this.#client;
+  }
+
+  get handle() {
+    return this.#handle;
+  }
+
+  holdOf(value, fence) {
+    return new Hold(this.#client, this, value, fence);
+  }
+
+  /** A handle for one call alone, because what ends that call ends all that wait by the handle. */
+  lend() {
+    return this.#spare.pop() ?? this.#make();
+  }
+
+  takeBack(handle) {
+    this.#spare.push(handle);
+  }
+
   async #acquire(timeout, signal) {
     signal?.throwIfAborted();
     const client = this.#client;
     let waiting;
     const abort = () => client.open && native.cancel(client.handle, waiting);
     try {
-      const { value, fence, key } = await client.wait((id) => {
+      const { value, fence } = await client.wait((id) => {
         waiting = native.acquire(client.handle, this.#handle, timeout, id);
         signal?.addEventListener('abort', abort, { once: true });
       });
-      return client.remember(key, new Hold(client, this, value, fence), value);
+      return this.holdOf(value, fence);
     } catch (error) {
       throw signal?.aborted && error.code === 'ECANCELLED' ? signal.reason : error;
     } finally {
@@ -64,4 +96,23 @@ class Lock {
   }
 }
 
-module.exports = { Lock };
+/** A lock of several permits, of which not all need be in use. */
+class Semaphore extends Lock {
+  /** Reads how many permits are in use. */
+  async permits() {
+    return this.client.job(native.getPermits, this.handle);
+  }
+
+  /**
+   * Changes how many are in use, for all clients: 0 to as many as the semaphore has. Waits until so
+   * many are free, by default for ever; a TimeoutError: nothing has changed.
+   */
+  async setPermits(permits, { timeout = Infinity } = {}) {
+    if (!Number.isInteger(permits) || permits < 0 || permits > 0xffffffff)
+      throw new RangeError('mortise: permits in use are whole numbers from 0 to 4294967295');
+    return this.client.longJob(native.setPermits, this.handle, permits,
+      milliseconds('timeout', timeout));
+  }
+}
+
+module.exports = { Lock, Semaphore };

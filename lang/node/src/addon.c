@@ -6,7 +6,9 @@
  * Threads. JavaScript's thread never waits. Calls of the library that do not wait for a store are
  * made there. Those that do (open, close, cells, lists) are jobs on libuv's pool, each with a
  * promise; all of them end by the client's timeout. An acquire or a campaign may wait for ever, so
- * it takes no thread: the library calls back on the client's thread, which posts a message.
+ * it takes no thread: the library calls back on the client's thread, which posts a message. Several
+ * locks as one and a change of permits may wait for ever too, and the library has only blocking
+ * calls for them: each of those has a thread of its own while it lasts (wait.c).
  *
  * Invariant: a client is closed only after its jobs have ended (lib/client.js waits for them), and
  * what points into a closed client is not used: each function takes the client, and checks it.
@@ -206,6 +208,7 @@ void free_job(struct job *job)
     free(job->text);
     free(job->label);
     free(job->value);
+    free(job->locks);
     free(job->result);
     free(job);
 }
@@ -219,14 +222,20 @@ static void execute(napi_env env, void *data)
         snprintf(job->detail, sizeof job->detail, "%s", mortise_error_detail());
 }
 
-static void complete(napi_env env, napi_status status, void *data)
+/* The token of a detach whose outcome is not known tells what has become of the lock. */
+static napi_value made_error(napi_env env, const struct job *job)
 {
-    struct job *job = data;
+    napi_value error = make_error(env, job->error, job->detail);
+    if (job->error == MORTISE_EUNKNOWN && *job->token)
+        set_property(env, error, "token", make_text(env, job->token));
+    return error;
+}
+
+void settle_job(napi_env env, struct job *job)
+{
     napi_value value = NULL;
-    if (status != napi_ok && job->error == MORTISE_OK)
-        job->error = MORTISE_ECANCELLED;
     if (job->error != MORTISE_OK) {
-        napi_reject_deferred(env, job->deferred, make_error(env, job->error, job->detail));
+        napi_reject_deferred(env, job->deferred, made_error(env, job));
     } else {
         if (job->done)
             value = job->done(env, job);
@@ -234,8 +243,16 @@ static void complete(napi_env env, napi_status status, void *data)
             napi_get_undefined(env, &value);
         napi_resolve_deferred(env, job->deferred, value);
     }
-    napi_delete_async_work(env, job->work);
     free_job(job);
+}
+
+static void complete(napi_env env, napi_status status, void *data)
+{
+    struct job *job = data;
+    if (status != napi_ok && job->error == MORTISE_OK)
+        job->error = MORTISE_ECANCELLED;
+    napi_delete_async_work(env, job->work);
+    settle_job(env, job);
 }
 
 napi_value start_job(napi_env env, struct job *job)
@@ -279,17 +296,26 @@ static napi_value error_of(napi_env env, napi_callback_info info)
 static const struct exported own_functions[] = {
     {"version", version}, {"errorOf", error_of}, {NULL, NULL}};
 
+struct environment *environment_of(napi_env env)
+{
+    void *environment = NULL;
+    napi_get_instance_data(env, &environment);
+    return environment;
+}
+
 NAPI_MODULE_INIT(/* napi_env env, napi_value exports */)
 {
-    struct client **list = calloc(1, sizeof *list);
-    if (!list || napi_set_instance_data(env, list, NULL, NULL) != napi_ok ||
-        napi_add_env_cleanup_hook(env, close_all, list) != napi_ok) {
-        free(list);
+    struct environment *environment = calloc(1, sizeof *environment);
+    if (!environment || napi_set_instance_data(env, environment, NULL, NULL) != napi_ok ||
+        napi_add_env_cleanup_hook(env, close_all, environment) != napi_ok) {
+        free(environment);
         return throw_error(env, MORTISE_ENOMEM, "");
     }
     export_functions(env, exports, own_functions);
     export_functions(env, exports, client_functions);
     export_functions(env, exports, lock_functions);
+    export_functions(env, exports, hold_functions);
+    export_functions(env, exports, wait_functions);
     export_functions(env, exports, store_functions);
     export_functions(env, exports, election_functions);
     return exports;

@@ -15,9 +15,17 @@
 #define DETAIL_SIZE 512
 
 struct candidate;
+struct job;
+
+/* The main thread of a program, or a worker, with all it has open. */
+struct environment {
+    struct client *clients;
+    struct job *threads; /* of the jobs that may wait for ever */
+};
 
 /* A client. Its parts are used in JavaScript's thread, but for what the library calls back. */
 struct client {
+    unsigned references;    /* of its own handle, and of those of its locks */
     mortise_client *client; /* NULL: closed, or being closed */
     napi_threadsafe_function post;
     pthread_mutex_t mutex;        /* of the operations: cancel and callback exclude each other */
@@ -48,13 +56,16 @@ struct message {
     unsigned char value[]; /* of a leader */
 };
 
-/* A blocking call on a thread of libuv's pool; its promise is settled with what `done` makes. */
-struct job;
+/* A blocking call on a thread of libuv's pool, or on one of its own; its promise is settled with
+   what `done` makes. */
 typedef int (*job_work)(struct job *job);
 typedef napi_value (*job_done)(napi_env env, struct job *job);
 
 struct job {
-    napi_async_work work;
+    napi_async_work work;         /* on the pool */
+    napi_threadsafe_function end; /* on a thread of its own */
+    pthread_t thread;
+    struct job *next, **link; /* in the environment's list of threads */
     napi_deferred deferred;
     job_work run;
     job_done done; /* NULL: undefined */
@@ -67,7 +78,9 @@ struct job {
     char *text; /* a name, or a URL; owned */
     char *label;
     uint64_t numbers[3];
+    char token[MORTISE_TOKEN_SIZE];
     unsigned char *value; /* owned */
+    mortise_lock **locks; /* owned */
     size_t size;
     void *result; /* owned: freed with the job */
 };
@@ -114,6 +127,13 @@ struct job *make_job(struct client *client, job_work run, job_done done);
 void free_job(struct job *job);
 /* Starts it; the promise, or NULL and an exception, and the job is freed. */
 napi_value start_job(napi_env env, struct job *job);
+/* The same of a job that may wait for ever: it would keep one of the pool's few threads. */
+napi_value start_thread(napi_env env, struct job *job);
+/* Settles the promise, and frees the job. */
+void settle_job(napi_env env, struct job *job);
+/* Waits for the threads of an environment that ends; its clients are closed. */
+void join_threads(struct environment *environment);
+struct environment *environment_of(napi_env env);
 
 /* ---------------------------------------------------------------- client.c */
 
@@ -123,12 +143,22 @@ bool read_client(napi_env env, napi_value value, struct client **client);
 struct message *make_message(enum message_kind kind, size_t size);
 /* From any thread; frees the message if JavaScript has ended. */
 void post_message(struct client *client, struct message *message);
-void close_all(void *list);
+void drop_client(struct client *client);
+void close_all(void *environment);
 extern const struct exported client_functions[];
 
 extern const struct exported lock_functions[];
 napi_value make_hold(napi_env env, mortise_hold hold);
-bool read_hold(napi_env env, napi_value value, mortise_hold *hold);
+/* By it lib/client.js finds a hold again. */
+napi_value make_key(napi_env env, mortise_hold hold);
+/* The first two arguments of all calls on holds. */
+bool read_held(napi_env env, napi_callback_info info, struct argument *arguments,
+               struct client **client, mortise_hold *hold);
+/* The lock of a handle, whose client is open; else an exception. */
+bool read_lock(napi_env env, napi_value value, mortise_lock **lock);
+
+extern const struct exported hold_functions[];
+extern const struct exported wait_functions[];
 
 extern const struct exported store_functions[];
 extern const struct exported election_functions[];

@@ -63,14 +63,11 @@ static void receive(napi_env env, napi_value function, void *context, void *data
 {
     struct message *message = data;
     napi_value undefined, arguments[5], result;
-    char key[64];
     (void)context;
     if (!env) {
         free(message);
         return;
     }
-    snprintf(key, sizeof key, "%p:%llx", message->hold.slot,
-             (unsigned long long)message->hold.generation);
     napi_get_undefined(env, &undefined);
     napi_create_uint32(env, message->kind, &arguments[0]);
     napi_create_uint32(env, message->id, &arguments[1]);
@@ -82,7 +79,9 @@ static void receive(napi_env env, napi_value function, void *context, void *data
         arguments[2] = make_error(env, MORTISE_ENOMEM, "");
     }
     arguments[3] = make_bigint(env, message->fence);
-    arguments[4] = make_text(env, key);
+    arguments[4] = undefined;
+    if (message->kind == MESSAGE_STATE || message->kind == MESSAGE_REVOKE)
+        arguments[4] = make_key(env, message->hold);
     if (message->kind == MESSAGE_STATE)
         napi_create_int32(env, message->number, &arguments[2]);
     free(message);
@@ -120,10 +119,10 @@ static void delist(struct client *client)
     client->link = NULL;
 }
 
-static void close_listed(struct client **list)
+static void close_listed(struct environment *environment)
 {
     struct client *client;
-    while ((client = *list)) {
+    while ((client = environment->clients)) {
         delist(client);
         mortise_client *library = client->client;
         client->client = NULL;
@@ -131,21 +130,28 @@ static void close_listed(struct client **list)
     }
 }
 
-void close_all(void *list)
+void close_all(void *environment)
 {
-    close_listed(list);
-    free(list);
+    close_listed(environment);
+    join_threads(environment);
+    free(environment);
+}
+
+void drop_client(struct client *client)
+{
+    if (--client->references > 0)
+        return;
+    free_candidates(client->candidates);
+    pthread_mutex_destroy(&client->mutex);
+    free(client);
 }
 
 /* It is closed, or was never open; or the environment ends, and close_all has closed it. */
 static void finalize_client(napi_env env, void *data, void *hint)
 {
-    struct client *client = data;
     (void)env;
     (void)hint;
-    free_candidates(client->candidates);
-    pthread_mutex_destroy(&client->mutex);
-    free(client);
+    drop_client(data);
 }
 
 static int run_open(struct job *job)
@@ -162,10 +168,8 @@ static int run_open(struct job *job)
 
 static napi_value opened(napi_env env, struct job *job)
 {
-    struct client **list;
     napi_ref_threadsafe_function(env, job->client->post);
-    if (napi_get_instance_data(env, (void **)&list) == napi_ok)
-        enlist(list, job->client);
+    enlist(&environment_of(env)->clients, job->client);
     return make_text(env, mortise_url(job->client->client));
 }
 
@@ -188,6 +192,7 @@ static napi_value new_client(napi_env env, napi_callback_info info)
         return NULL;
     }
     napi_unref_threadsafe_function(env, client->post); /* until it is open */
+    client->references = 1;
     return make_handle(env, client, &client_tag, finalize_client);
 }
 
@@ -264,10 +269,8 @@ static napi_value abandon(napi_env env, napi_callback_info info)
 /* closeAll(): of this environment, at its end. It waits for the stores. */
 static napi_value close_open(napi_env env, napi_callback_info info)
 {
-    struct client **list;
     (void)info;
-    if (napi_get_instance_data(env, (void **)&list) == napi_ok)
-        close_listed(list);
+    close_listed(environment_of(env));
     return NULL;
 }
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Locks and holds.
+ * Locks: their handles, and acquires.
+ *
+ * A handle is freed when JavaScript has collected its object, or with its client.
  *
  * An acquire that waits is a `struct waiting`, in the library's hands until it calls back. Its
  * number, which lib/lock.js gave, finds the promise. To cancel it, JavaScript gives the number
@@ -15,7 +17,6 @@
 #include <string.h>
 
 static const napi_type_tag lock_tag = {0x6d6f727469736532, 0x6c6f636b00000001};
-static const napi_type_tag hold_tag = {0x6d6f727469736533, 0x686f6c6400000001};
 static const napi_type_tag wait_tag = {0x6d6f727469736534, 0x7761697400000001};
 
 struct waiting {
@@ -27,12 +28,48 @@ struct waiting {
 
 /* ------------------------------------------------------------------- locks */
 
-/* Handles are freed with their client: one that is collected earlier stays until then. */
-static void wrap_lock(napi_env env, napi_value array, uint32_t index, mortise_lock *lock)
+struct lock {
+    struct client *client;
+    mortise_lock *lock; /* of the client while it is open */
+};
+
+static void collect_lock(napi_env env, void *data, void *hint)
 {
-    napi_value value = make_handle(env, lock, &lock_tag, NULL);
+    struct lock *lock = data;
+    (void)env;
+    (void)hint;
+    if (lock->client->client)
+        mortise_lock_free(lock->lock);
+    drop_client(lock->client);
+    free(lock);
+}
+
+static void wrap_lock(napi_env env, napi_value array, uint32_t index, struct client *client,
+                      mortise_lock *handle)
+{
+    struct lock *lock = malloc(sizeof *lock);
+    if (!lock) {
+        throw_error(env, MORTISE_ENOMEM, "");
+        return;
+    }
+    *lock = (struct lock){client, handle};
+    client->references++;
+    napi_value value = make_handle(env, lock, &lock_tag, collect_lock);
     if (value)
         good(env, napi_set_element(env, array, index, value));
+}
+
+bool read_lock(napi_env env, napi_value value, mortise_lock **lock)
+{
+    void *handle;
+    if (!read_handle(env, value, &lock_tag, &handle))
+        return false;
+    const struct lock *wrapped = handle;
+    *lock = wrapped->lock;
+    if (wrapped->client->client)
+        return true;
+    throw_error(env, MORTISE_ECLOSED, "");
+    return false;
 }
 
 static bool read_options(napi_env env, const napi_value *values, mortise_lock_options *options)
@@ -81,7 +118,7 @@ static napi_value new_lock(napi_env env, napi_callback_info info)
         settle(env, error);
         if (error == MORTISE_OK && good(env, napi_create_array(env, &array)))
             for (uint32_t i = 0; i < 2 && locks[i]; i++)
-                wrap_lock(env, array, i, locks[i]);
+                wrap_lock(env, array, i, client, locks[i]);
     }
     free(kind);
     free(name);
@@ -145,11 +182,11 @@ static napi_value acquire(napi_env env, napi_callback_info info)
 {
     struct argument arguments;
     struct client *client;
-    void *lock;
+    mortise_lock *lock;
     int64_t timeout, id;
     if (!read_arguments(env, info, 4, &arguments) ||
         !read_client(env, arguments.values[0], &client) ||
-        !read_handle(env, arguments.values[1], &lock_tag, &lock) ||
+        !read_lock(env, arguments.values[1], &lock) ||
         !read_number(env, arguments.values[2], &timeout) ||
         !read_number(env, arguments.values[3], &id))
         return NULL;
@@ -192,155 +229,5 @@ static napi_value cancel(napi_env env, napi_callback_info info)
     return NULL;
 }
 
-/* ------------------------------------------------------------------- holds */
-
-static void free_hold(napi_env env, void *data, void *hint)
-{
-    (void)env;
-    (void)hint;
-    free(data);
-}
-
-napi_value make_hold(napi_env env, mortise_hold hold)
-{
-    mortise_hold *copy = malloc(sizeof *copy);
-    if (!copy)
-        return throw_error(env, MORTISE_ENOMEM, "");
-    *copy = hold;
-    return make_handle(env, copy, &hold_tag, free_hold);
-}
-
-bool read_hold(napi_env env, napi_value value, mortise_hold *hold)
-{
-    void *handle;
-    if (!read_handle(env, value, &hold_tag, &handle))
-        return false;
-    *hold = *(const mortise_hold *)handle;
-    return true;
-}
-
-/* The first two arguments of all calls on holds. */
-static bool read_held(napi_env env, napi_callback_info info, struct argument *arguments,
-                      struct client **client, mortise_hold *hold)
-{
-    return read_arguments(env, info, 2, arguments) &&
-           read_client(env, arguments->values[0], client) &&
-           read_hold(env, arguments->values[1], hold);
-}
-
-static napi_value call_on_hold(napi_env env, napi_callback_info info, int (*call)(mortise_hold))
-{
-    struct argument arguments;
-    struct client *client;
-    mortise_hold hold;
-    return read_held(env, info, &arguments, &client, &hold) ? settle(env, call(hold)) : NULL;
-}
-
-static napi_value release(napi_env env, napi_callback_info info)
-{
-    return call_on_hold(env, info, mortise_release);
-}
-
-static napi_value downgrade(napi_env env, napi_callback_info info)
-{
-    return call_on_hold(env, info, mortise_downgrade);
-}
-
-/* remaining(client, hold): milliseconds; Infinity; 0: not held. */
-static napi_value remaining(napi_env env, napi_callback_info info)
-{
-    struct argument arguments;
-    struct client *client;
-    mortise_hold hold;
-    napi_value value = NULL;
-    if (!read_held(env, info, &arguments, &client, &hold))
-        return NULL;
-    int64_t left = mortise_hold_remaining_ms(hold);
-    good(env, napi_create_double(env, left == INT64_MAX ? 1.0 / 0.0 : (double)left, &value));
-    return value;
-}
-
-static napi_value is_held(napi_env env, napi_callback_info info)
-{
-    struct argument arguments;
-    struct client *client;
-    mortise_hold hold;
-    napi_value value = NULL;
-    if (read_held(env, info, &arguments, &client, &hold))
-        good(env, napi_get_boolean(env, mortise_is_held(hold) == 1, &value));
-    return value;
-}
-
-static void on_state(void *argument, mortise_hold hold, mortise_state state)
-{
-    struct message *message = make_message(MESSAGE_STATE, 0);
-    if (message) {
-        message->hold = hold;
-        message->number = (int)state;
-    }
-    post_message(argument, message);
-}
-
-static void on_revoke(void *argument, mortise_hold hold)
-{
-    struct message *message = make_message(MESSAGE_REVOKE, 0);
-    if (message)
-        message->hold = hold;
-    post_message(argument, message);
-}
-
-/* watch(client, hold): its changes of state are posted from now on. */
-static napi_value watch(napi_env env, napi_callback_info info)
-{
-    struct argument arguments;
-    struct client *client;
-    mortise_hold hold;
-    return read_held(env, info, &arguments, &client, &hold)
-               ? settle(env, mortise_on_lost(hold, on_state, client))
-               : NULL;
-}
-
-static napi_value watch_revoke(napi_env env, napi_callback_info info)
-{
-    struct argument arguments;
-    struct client *client;
-    mortise_hold hold;
-    return read_held(env, info, &arguments, &client, &hold)
-               ? settle(env, mortise_on_revoke(hold, on_revoke, client))
-               : NULL;
-}
-
-static int run_verify(struct job *job)
-{
-    return mortise_verify(job->hold, (int64_t)job->numbers[0]);
-}
-
-/* verify(client, hold, timeoutMs): the promise that the store says so too. */
-static napi_value verify(napi_env env, napi_callback_info info)
-{
-    struct argument arguments;
-    struct client *client;
-    mortise_hold hold;
-    int64_t timeout;
-    if (!read_held(env, info, &arguments, &client, &hold) ||
-        !read_number(env, arguments.values[2], &timeout))
-        return NULL;
-    struct job *job = make_job(client, run_verify, NULL);
-    if (!job)
-        return throw_error(env, MORTISE_ENOMEM, "");
-    job->hold = hold;
-    job->numbers[0] = (uint64_t)timeout;
-    return start_job(env, job);
-}
-
-const struct exported lock_functions[] = {{"newLock", new_lock},
-                                          {"acquire", acquire},
-                                          {"cancel", cancel},
-                                          {"release", release},
-                                          {"downgrade", downgrade},
-                                          {"remaining", remaining},
-                                          {"isHeld", is_held},
-                                          {"watch", watch},
-                                          {"watchRevoke", watch_revoke},
-                                          {"verify", verify},
-                                          {NULL, NULL}};
+const struct exported lock_functions[] = {
+    {"newLock", new_lock}, {"acquire", acquire}, {"cancel", cancel}, {NULL, NULL}};

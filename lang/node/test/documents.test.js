@@ -15,7 +15,7 @@ fs.mkdirSync(`${directory}/node_modules`);
 fs.symlinkSync(root, `${directory}/node_modules/mortise`);
 test.after(() => fs.rmSync(directory, { recursive: true }));
 
-const expected = { 'README.md': 4, 'from-redlock.md': 1 };
+const expected = { 'README.md': 5, 'from-redlock.md': 1 };
 for (const [document, count] of Object.entries(expected)) {
   const text = fs.readFileSync(path.join(root, document), 'utf8');
   const programs = [...text.matchAll(/^```js\n(.*?)^```$/gms)].map((match) => match[1]);

@@ -324,3 +324,5 @@ test('worker threads have clients of their own, closed when they end', async () 
   await worker.terminate();
   (await clients.one.mutex(n).acquire({ timeout: LIMIT })).release();
 });
+
+require('./several.test.js');

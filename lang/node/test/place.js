@@ -12,10 +12,13 @@ const LIMIT = 60000;
 let url = process.env.MORTISE_TEST_URL || process.argv[2];
 let directory;
 let number = 0;
+let clients;
 
-/** A client for the tests of a file, and one as of another process. */
+/** A client for the tests, and one as of another process. */
 function place() {
-  const clients = {};
+  if (clients)
+    return clients;
+  clients = {};
   before(async () => {
     if (!url) {
       directory = fs.mkdtempSync(path.join(os.tmpdir(), 'mortise-node-'));

@@ -20,6 +20,25 @@ test('await using gives the lock back at the end of the block', async () => {
   hold.release();
 });
 
+test('await using gives several locks back', async () => {
+  const locks: mortise.Lock[] = [clients.one.mutex(name()), clients.one.semaphore(name(), 2)];
+  {
+    await using holds: mortise.Holds = await mortise.acquireAll(locks, { timeout: LIMIT });
+    const [first, second]: mortise.Hold[] = holds;
+    assert.ok(first.held && second.held);
+    assert.equal(await locks[0].tryAcquire(), null);
+  }
+  for (const hold of await mortise.acquireAll(locks, { timeout: 0 }))
+    hold.release();
+});
+
+test('a lock is detached, and adopted by its token', async () => {
+  const lock: mortise.Lock = clients.one.mutex(name());
+  const token: string = await (await lock.acquire({ timeout: LIMIT })).detach();
+  await using hold: mortise.Hold = await lock.adopt(token);
+  assert.ok(hold.held);
+});
+
 test('await using closes a client', async () => {
   let client: mortise.Client;
   {
@@ -34,6 +53,8 @@ test('await using closes a client', async () => {
 test('a type that is wrong is refused', async () => {
   // @ts-expect-error: a timeout is a number
   await assert.rejects(clients.one.mutex(name()).acquire({ timeout: 'soon' }), TypeError);
+  // @ts-expect-error: a mutex has no permits
+  assert.equal(clients.one.mutex(name()).setPermits, undefined);
   // @ts-expect-error: permits are given
   assert.throws(() => clients.one.semaphore(name()), RangeError);
   // @ts-expect-error: a version is a BigInt
