@@ -106,6 +106,7 @@ beside_hosts_agent() {
     echo "allow user games acquire on games/" >policy
     chmod 600 policy
     run -0 beside_hosts_agent --policy "$T/policy"
+    echo "$output"
     [[ "$output" == *$'\nagent\n  socket               /run/mortise/agent.sock\n  answers              yes, version '* ]]
     [[ "$output" == *"sqlite:$T/locks.db: another one, and their locks do not exclude each other"* ]]
 }

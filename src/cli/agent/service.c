@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 #define FIRST_LISTENER 3
-#define ASK_SECONDS 2
+#define ASK_SECONDS 5 /* as connect= of a store: a busy disk holds an agent up, too */
 
 void mrt_service_ready(void)
 {
