@@ -84,6 +84,7 @@ beside_hosts_agent() {
     unshare --mount sh -ec '
         mount -t tmpfs -o mode=755 run /run
         mkdir /run/mortise
+        rm -f "$T/agent.out" # that of the agent before says so too
         "$MORTISE" agent --url "sqlite:$T/locks.db" "$@" 3>&- >"$T/agent.out" 2>&1 &
         for _ in $(seq 600); do ! grep -q agent.sock "$T/agent.out" || break; sleep 0.1; done
         code=0
