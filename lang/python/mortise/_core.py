@@ -22,6 +22,7 @@ import logging
 import math
 import os
 import threading
+import time
 from typing import Any, Callable, Optional, TypeVar
 
 from . import _library
@@ -80,6 +81,14 @@ def require_may_wait() -> None:
     """A wait for a callback cannot be in one: the library makes them one by one."""
     if _owner.in_callback:
         raise error_of(EDEADLOCK, "inside a callback")
+
+
+def end_silently(fault: MortiseError) -> None:
+    """A daemon thread that comes too late sleeps on too; a callback, which close waits for, does not."""
+    if (_ending and fault.code == ECLOSED and threading.current_thread().daemon
+            and not _owner.in_callback):
+        while True:
+            time.sleep(3600)
 
 
 @_library.ACQUIRED

@@ -17,7 +17,7 @@ from types import TracebackType
 from typing import Any, Callable, Iterable, Iterator, Optional, Sequence, TypeVar
 
 from . import _library
-from ._core import Core, from_library, keys, milliseconds, owner_now, run_aside
+from ._core import Core, end_silently, from_library, keys, milliseconds, owner_now, run_aside
 from ._errors import EINVALID, ENOTHELD, MortiseError, error_of
 from ._hold import BaseHold, Hold
 from ._library import HoldValue, lib
@@ -135,7 +135,11 @@ class Lock:
         """Waits at most `timeout` seconds: 0 does not wait, None waits for ever, and without it the
         lock's own counts. LockTimeoutError, BusyError (0), and what the store finds."""
         seconds = self.timeout if timeout is ... else timeout
-        return self._keep(self._core.acquire(self._handle, seconds))
+        try:
+            return self._keep(self._core.acquire(self._handle, seconds))
+        except MortiseError as fault:
+            end_silently(fault)
+            raise
 
     def try_acquire(self) -> Optional[Hold]:
         """A hold if the lock is free now, or None."""
