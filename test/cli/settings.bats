@@ -215,6 +215,7 @@ label() {
     start run a -- sh -c 'ulimit -S -c >limit; touch holding; exec sleep 600'
     until_true test -e holding
     [ "$(cat limit)" = "$(ulimit -S -c)" ]
+    until_true pgrep -P "$PID" -x sleep # it has taken its shell's place
     command=$(pgrep -P "$PID" -x sleep)
     for pid in "$PID" $(pgrep -P "$PID"); do
         [ "$pid" != "$command" ] || continue
