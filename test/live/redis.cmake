@@ -27,7 +27,11 @@ redis_test(conform_detach_redis test_conform_detach_memory "store;waits" "{}?ses
 redis_test(conform_delay_redis test_conform_delay_memory "store;waits" "{}?session=2s")
 redis_test(conform_linger_redis test_conform_linger_memory "store;waits" "{}?session=2s")
 foreach(part acquire owner async life contest shared multi election cell operator detach permits linger delay)
-  redis_test(api_${part}_redis test_api_${part} "store;waits" "{}/0?session=2s")
+  set(session 3s)
+  if(part MATCHES "${no_loss}")
+    set(session 60s)
+  endif()
+  redis_test(api_${part}_redis test_api_${part} "store;waits" "{}/0?session=${session}")
 endforeach()
 # Five members; the lease is short, and each is given time to answer: the machine may be busy.
 # Tests of fences, queues or lists are left out: it has none of these.
