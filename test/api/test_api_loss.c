@@ -105,31 +105,37 @@ static void test_g4_a_leader_is_suspended_then_lost(void **state)
 /* The contact callbacks of a client. */
 struct contact {
     _Atomic int count;
-    int errors[8];
+    int errors[16];
     char why[256];
 };
 
 static void note_contact(void *argument, int error, const char *why)
 {
     struct contact *contact = argument;
-    check(contact->count < 8);
+    check(contact->count < 16);
     contact->errors[contact->count] = error;
     snprintf(contact->why, sizeof contact->why, "%s", why);
     atomic_fetch_add(&contact->count, 1);
 }
 
-static void await_contact(struct contact *contact, int count, int error)
+static bool is_told(struct contact *contact, int count, int64_t within_ms)
 {
     int64_t begin = mortise_now_ns();
-    while (contact->count < count) {
-        check(api_ms_since(begin) < api_await_ms);
+    while (contact->count < count && api_ms_since(begin) < within_ms)
         api_sleep_ms(1);
-    }
+    return contact->count >= count;
+}
+
+static void await_contact(struct contact *contact, int count, int error)
+{
+    assert_true(is_told(contact, count, api_await_ms));
     assert_int_equal(contact->count, count);
     assert_int_equal(contact->errors[count - 1], error);
     assert_string_equal(contact->why, "memory:" SERVER);
 }
 
+/* It returns to a session. A machine that stands still while the store is silent ends that, and who
+   has none learns of the return by the next acquire: so some of several attempts decide. */
 static void test_f9_a_silent_store_is_reported_once_and_so_is_its_return(void **state)
 {
     (void)state;
@@ -138,17 +144,24 @@ static void test_f9_a_silent_store_is_reported_once_and_so_is_its_return(void **
         .size = sizeof options, .contact = note_contact, .contact_argument = &contact};
     mortise_client *client;
     assert_int_equal(mortise_open(URL, &options, &client), MORTISE_OK);
-    api_release(api_acquire(api_lock(client, "contact")));
+    mortise_lock *lock = api_lock(client, "contact");
+    api_release(api_acquire(lock));
     api_sleep_ms(1000);
     assert_int_equal(contact.count, 0);
-    for (int i = 0; i < 2; i++) {
+    int told = 0, count = 0;
+    for (int i = 0; i < 8 && told < 2; i++) {
+        api_release(api_acquire(lock));
         mrt_memory_freeze(SERVER, true);
-        await_contact(&contact, 2 * i + 1, MORTISE_EUNREACHABLE);
+        await_contact(&contact, ++count, MORTISE_EUNREACHABLE);
         mrt_memory_freeze(SERVER, false);
-        await_contact(&contact, 2 * i + 2, MORTISE_OK);
+        told += is_told(&contact, ++count, 5000);
+        if (contact.count < count)
+            api_release(api_acquire(lock));
+        await_contact(&contact, count, MORTISE_OK);
     }
+    assert_int_equal(told, 2);
     api_close(client);
-    assert_int_equal(contact.count, 4);
+    assert_int_equal(contact.count, count);
 }
 
 /* Whether the leader resumes, and leads for another lease; false: it was lost before it was heard.
