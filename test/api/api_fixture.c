@@ -194,14 +194,22 @@ static int count_entry(void *argument, const mortise_entry *entry)
     return 0;
 }
 
+int64_t api_await_ms = 60000;
+
+/* A server may be too busy to answer in time: it is asked again. */
 int api_tickets(mortise_client *client, const char *name)
 {
-    int count = 0;
-    check(mortise_list(client, name, count_entry, &count) == MORTISE_OK);
+    int count, error;
+    int64_t begin = mortise_now_ns();
+    do {
+        count = 0;
+        error = mortise_list(client, name, count_entry, &count);
+    } while (mortise_error_kind_of(error) == MORTISE_KIND_RETRY &&
+             api_ms_since(begin) < api_await_ms);
+    check(error == MORTISE_OK);
     return count;
 }
 
-int64_t api_await_ms = 60000;
 #define UNSEEN_MS 100 /* in which one that no list shows begins to wait */
 
 void api_await_tickets(mortise_client *client, const char *name, int count)
