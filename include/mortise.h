@@ -19,8 +19,8 @@
  *
  * Ownership. The caller owns clients and locks and closes or frees them once.
  * A hold is a small value; copy it freely. A copy that has gone stale (released,
- * lost and released, or its slot used again) is recognised and harmless for as
- * long as its client is open.
+ * lost and released, or its client closed) is recognised and harmless for ever: no
+ * other hold of the process is equal to it.
  *
  * fork. After fork a child may call nothing but mortise_close, which then only
  * frees memory; everything else answers MORTISE_EFORKED. The parent's locks
@@ -301,13 +301,14 @@ MORTISE_API int mortise_init(const char *uri, mortise_text_callback print, void 
 
 /*
  * Releases what is held, frees all waiters with MORTISE_ECLOSED, waits until the store has
- * acknowledged, stops the thread and frees everything, also the client's locks. It waits for
- * timeout_ms at most; without an open session nothing is held or queued, and 0.1 s is the most. All
- * holds and locks of the client are freed: a use after this call is a use of freed memory. No other
- * call on this client may run, or be made later, except calls that already wait: this call ends
- * them. It then waits, beyond timeout_ms too, for calls that work on more than one answer of the
- * store: a mortise_acquire_all that is blocked on a lock of another client, a mortise_cell_update
- * whose `change` runs, a change of permits, a list, a break. NULL is allowed.
+ * acknowledged, stops the thread and frees everything, also the client's locks and elections. It
+ * waits for timeout_ms at most; without an open session nothing is held or queued, and 0.1 s is the
+ * most. No other call on this client or its holds may run meanwhile, except calls that already
+ * wait: this call ends them. It then waits, beyond timeout_ms too, for calls that work on more than
+ * one answer of the store: a mortise_acquire_all that is blocked on a lock of another client, a
+ * mortise_cell_update whose `change` runs, a change of permits, a list, a break. NULL is allowed.
+ * Afterwards a use of the client, its locks or elections is a use of freed memory; but a call on
+ * one of its holds answers as on any stale hold, for ever: ENOTHELD, MORTISE_RELEASED, 0 or "".
  * 0; or EUNKNOWN: the time was up, and the store ends the session by itself (if it refused to
  * release, mortise_error_detail says why). Everything is freed in both cases.
  * EDEADLOCK in a callback, and nothing is freed.
@@ -590,8 +591,9 @@ MORTISE_API int mortise_interrupt_fd(mortise_client *client);
 /*
  * Releases one count, and with the last one the lock. Does not wait for the store's answer: the
  * release is retried until it is proven or the session is dead.
- * 0; ELOST: the hold had been lost, and is now forgotten; ENOTHELD: stale; ENOTOWNER: another
- * thread's, also if that has exited (MORTISE_OWNER_THREAD), nothing changed; EFORKED.
+ * 0; ELOST: the hold had been lost, and is now forgotten; ENOTHELD: stale, also when its client is
+ * closed; ENOTOWNER: another thread's, also if that has exited (MORTISE_OWNER_THREAD), nothing
+ * changed; EFORKED.
  */
 MORTISE_API int mortise_release(mortise_hold hold);
 

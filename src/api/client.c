@@ -5,6 +5,7 @@
  * Threads: any, but for mortise_close, which ends the client.
  */
 #include "api/client.h"
+#include "api/slot.h"
 
 #include "base/error.h"
 #include "base/name.h"
@@ -106,6 +107,7 @@ static int make_config(const mortise_client_options *options, void *host,
         .notice = options->contact ? SILENCE_TOLD : 0,
         .host = host,
     };
+    mrt_slot_configure(config);
     if (!mrt_id_random(&config->seed))
         return mrt_error(MORTISE_EINTERNAL, "the system gives no entropy");
     return MORTISE_OK;

@@ -82,6 +82,9 @@ mrt_time mrt_client_lease(const mortise_client *client);
 
 /* As mrt_driver_check, and MORTISE_EINVALID for NULL. */
 int mrt_client_check(const mortise_client *client, bool blocking);
+/* Whether a call on this hold may be made now: the same, and MORTISE_ENOTHELD for an empty hold and
+   for one of a client that was closed. */
+int mrt_client_check_hold(mortise_hold hold);
 /* With the namespace before it. 0 or MORTISE_ENAME. */
 int mrt_client_full_name(const mortise_client *client, const char *name,
                          char full[MRT_FULL_NAME_SIZE]);

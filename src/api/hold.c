@@ -4,6 +4,7 @@
  * comparing the generation, so a stale value is found before anything is believed.
  */
 #include "api/client.h"
+#include "api/slot.h"
 #include "base/error.h"
 #include "core/recipe.h"
 
@@ -13,18 +14,29 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+/* Of a hold that was checked. */
 static mortise_client *client_of(mortise_hold hold)
 {
-    const struct mrt_hold *slot = hold.slot;
-    return slot ? mrt_engine_host(slot->engine) : NULL;
+    return mrt_engine_host(((const struct mrt_hold *)hold.slot)->engine);
+}
+
+__attribute__((cold)) static int refuse(mortise_hold hold)
+{
+    return mrt_error(MORTISE_ENOTHELD,
+                     hold.slot ? "the client of this hold was closed" : "an empty hold");
 }
 
 /* Whether a call on this hold may be made now. `blocking`: not in a callback. */
-static int check(mortise_hold hold, bool blocking)
+static inline int check(mortise_hold hold, bool blocking)
 {
-    const mortise_client *client = client_of(hold);
-    return client ? mrt_driver_check(&client->driver, blocking)
-                  : mrt_error(MORTISE_ENOTHELD, "an empty hold");
+    if (!hold.slot || !mrt_slot_is_open(hold))
+        return refuse(hold);
+    return mrt_driver_check(&client_of(hold)->driver, blocking);
+}
+
+int mrt_client_check_hold(mortise_hold hold)
+{
+    return check(hold, true);
 }
 
 /* Enters the client of a hold that is live, and gives its slot; else NULL and *error, not
@@ -81,6 +93,12 @@ int mrt_hold_error(const struct mrt_hold *slot, int error)
                      slot->owner & ~MRT_OWNER_IS_THREAD, mrt_thread_owner() & ~MRT_OWNER_IS_THREAD);
 }
 
+/* Whether it may be a hold of this driver's client. */
+static bool is_of(const struct mrt_driver *driver, mortise_hold hold)
+{
+    return hold.slot && mrt_slot_is_open(hold) && &client_of(hold)->driver == driver;
+}
+
 /* Enters the client of what may be a hold, for a call that changes it, and gives its driver; else
    NULL and *error. */
 static struct mrt_driver *enter_to_change(mortise_hold hold, int *error)
@@ -129,7 +147,7 @@ int mortise_release_all(const mortise_hold *holds, size_t count)
         struct mrt_driver *driver = enter_to_change(holds[i], &result);
         if (driver)
             result = release(driver, holds[i]);
-        while (driver && i + 1 < count && client_of(holds[i + 1]) == client_of(holds[i])) {
+        while (driver && i + 1 < count && is_of(driver, holds[i + 1])) {
             int next = release(driver, holds[++i]);
             result = result ? result : next;
         }

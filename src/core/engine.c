@@ -70,11 +70,11 @@ static void free_queue_parts(struct mrt_engine *engine, struct mrt_queue *queue)
     struct mrt_ticket *ticket, *next_ticket;
     const struct mrt_waiter *waiter; /* the slot reserved for its hold */
     TAILQ_FOREACH (waiter, &queue->waiters, link)
-        free(waiter->hold);
+        mrt_hold_free(waiter->hold);
     TAILQ_FOREACH_SAFE (ticket, &queue->tickets, link, next_ticket)
         mrt_ticket_free(ticket);
     TAILQ_FOREACH_SAFE (hold, &queue->holds, link, next)
-        free(hold);
+        mrt_hold_free(hold);
     HASH_DEL(engine->queues_by_name, queue);
     free(queue);
 }
@@ -97,7 +97,7 @@ void mrt_engine_free(struct mrt_engine *engine)
         mrt_ticket_free(ticket);
     mrt_requests_free(engine);
     TAILQ_FOREACH_SAFE (hold, &engine->free_holds, link, next_hold)
-        free(hold);
+        mrt_hold_free(hold);
     free(engine);
 }
 

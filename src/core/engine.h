@@ -17,8 +17,8 @@
  *
  * Threads: none. The caller serialises everything on one engine.
  * Memory: waiters are the caller's; holds are slots of the engine that are used
- * again but stay until mrt_engine_free, so a stale mrt_hold pointer may
- * always be looked at, and its generation tells that it is stale.
+ * again but stay until mrt_engine_free, so until then a stale mrt_hold pointer may
+ * be looked at, and its generation tells that it is stale.
  */
 #ifndef MRT_CORE_ENGINE_H
 #define MRT_CORE_ENGINE_H
@@ -50,7 +50,12 @@ struct mrt_engine_config {
     uint64_t tickets_max;  /* how many tickets this client may have at a time; 0: any number */
     void *host;            /* for mrt_engine_host */
     size_t hold_host_size; /* bytes that the host keeps beside each hold */
-    mrt_time margin_min;   /* a lease ends earlier by this, or by 3 %, whichever is more */
+    /* Where the slots of holds come from, and go at mrt_engine_free; NULL: the heap, where nothing
+       may read them afterwards. A slot has `size` bytes, all 0 but for its generation, which has to
+       be larger than those that it has had. take_slot gives NULL if there is no memory. */
+    struct mrt_hold *(*take_slot)(size_t size);
+    void (*give_back_slot)(struct mrt_hold *slot);
+    mrt_time margin_min; /* a lease ends earlier by this, or by 3 %, whichever is more */
     mrt_time recheck; /* recheck after so long, where a store says longer; 0: as the store says */
     /* The pause after a failure doubles from pause_min to pause_max; 0: 10 ms, 1 s. */
     mrt_time pause_min, pause_max;

@@ -27,6 +27,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+static struct mrt_hold *new_slot(const struct mrt_engine_config *config)
+{
+    size_t size = sizeof(struct mrt_hold) + config->hold_host_size;
+    if (config->take_slot)
+        return config->take_slot(size);
+    struct mrt_hold *hold = calloc(1, size);
+    if (hold)
+        hold->generation = 1;
+    return hold;
+}
+
 struct mrt_hold *mrt_hold_take(struct mrt_engine *engine)
 {
     struct mrt_hold *hold = TAILQ_FIRST(&engine->free_holds);
@@ -35,14 +46,21 @@ struct mrt_hold *mrt_hold_take(struct mrt_engine *engine)
         MRT_ASSERT(!hold->queue && !hold->ticket && !hold->telling);
         return hold;
     }
-    hold = calloc(1, sizeof *hold + engine->config.hold_host_size);
+    hold = new_slot(&engine->config);
     if (!hold)
         return NULL;
     hold->engine = engine;
-    hold->generation = 1;
     hold->host = hold + 1;
     hold->timer.kind = MRT_TIMER_HOLD;
     return hold;
+}
+
+void mrt_hold_free(struct mrt_hold *hold)
+{
+    if (hold->engine->config.give_back_slot)
+        hold->engine->config.give_back_slot(hold);
+    else
+        free(hold);
 }
 
 static void give_up_ticket(struct mrt_hold *hold)

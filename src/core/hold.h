@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Holds: hold.c. A slot may always be looked at until mrt_engine_free; its generation tells whether
- * it is still the same hold.
+ * Holds: hold.c. A slot may be looked at until mrt_engine_free; its generation tells whether it is
+ * still the same hold.
  */
 #ifndef MRT_CORE_HOLD_H
 #define MRT_CORE_HOLD_H
@@ -67,6 +67,8 @@ struct mrt_hold *mrt_engine_next_asked(struct mrt_engine *engine);
 /* ---------------------------------------------------- of core only */
 
 struct mrt_hold *mrt_hold_take(struct mrt_engine *engine);
+/* With its engine. */
+void mrt_hold_free(struct mrt_hold *hold);
 void mrt_hold_put(struct mrt_hold *hold);
 /* Begins a hold by the ticket that its waiter was given. */
 void mrt_hold_begin(const struct mrt_waiter *waiter, struct mrt_ticket *ticket, mrt_time now);

@@ -357,6 +357,53 @@ static void test_f17_close_ends_a_verify(void **state)
     core_free(&core);
 }
 
+/* ---------------------------------------------------------------- the slots */
+
+static struct mrt_hold *slots[4];
+static size_t taken, given_back;
+
+static struct mrt_hold *take_slot(size_t size)
+{
+    struct mrt_hold *slot = taken < 4 ? calloc(1, size) : NULL;
+    if (!slot)
+        return NULL;
+    slot->generation = 1000 * (taken + 1);
+    return slots[taken++] = slot;
+}
+
+static void give_back_slot(struct mrt_hold *slot)
+{
+    given_back++;
+    assert_in_range(slot->generation, 1000, 4999);
+}
+
+static void test_u34_slots_are_the_hosts(void **state)
+{
+    (void)state;
+    struct core core;
+    struct mrt_engine_config config = core_config();
+    config.take_slot = take_slot;
+    config.give_back_slot = give_back_slot;
+    core_open(&core, &config);
+    struct mrt_waiter held = core_waiter(7), waits = core_waiter(8), too = core_waiter(9),
+                      last = core_waiter(10), refused = core_waiter(11);
+    core_grant(&core, &held);
+    assert_ptr_equal(held.hold, slots[0]);
+    assert_int_equal(held.hold->generation, 1000);
+    core_acquire(&core, &waits);
+    core_acquire(&core, &too);
+    core_acquire(&core, &last);
+    core_acquire(&core, &refused);
+    assert_int_equal(refused.error, MORTISE_ENOMEM);
+    mrt_engine_cancel(core.engine, &too, MORTISE_ECANCELLED, core.now);
+    core_done(&core, &too, MORTISE_ECANCELLED);
+    core_free(&core); /* one is held, one is free, and two are reserved for waiters */
+    assert_int_equal(taken, 4);
+    assert_int_equal(given_back, 4);
+    for (size_t i = 0; i < 4; i++)
+        free(slots[i]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -378,6 +425,7 @@ int main(void)
         cmocka_unit_test(test_verify_of_a_hold_released_meanwhile),
         cmocka_unit_test(test_verify_is_repeated_while_the_store_fails),
         cmocka_unit_test(test_f17_close_ends_a_verify),
+        cmocka_unit_test(test_u34_slots_are_the_hosts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
