@@ -80,6 +80,14 @@ def read_table(browser):
     assert browser.text("#tile-hold-name") in ("deploy", NAME)  # one look may have seen both begin
     assert browser.text("#tile-hold").endswith(" s")
     browser.until("document.querySelector('#chart-waiters path.trace') !== null")
+    counts_at_least(browser, "#tile-rate + small", "#chart-rate figcaption",
+                    "#locks th:has([data-sort=changes])", "main > p:last-child")
+
+
+def counts_at_least(browser, *places):
+    """Where looks have counted, the page says that it is at least so much."""
+    for place in places:
+        assert "at least" in browser.text(place), browser.text(place)
 
 
 def sort_and_filter(browser):
@@ -138,6 +146,7 @@ def open_by_keys(browser):
     same(browser.text("#one-name"), "deploy")
     same(browser.evaluate("document.activeElement.id"), "one-name")
     same(browser.text("#one-state"), "held")
+    counts_at_least(browser, "#one-counts")
 
 
 def take_away(browser):
@@ -157,6 +166,7 @@ def take_away(browser):
     browser.until("document.querySelector('#waits caption').textContent.includes('1 seen')")
     same(browser.text("#previous tbody tr td:nth-child(3)"), fences[0])
     assert "first" in browser.text("#previous tbody tr td:last-child")
+    counts_at_least(browser, "#previous th:nth-child(2)")
 
 
 def go_back(browser):
@@ -167,7 +177,8 @@ def go_back(browser):
 
 def look_at_it(browser):
     """Light and dark, wide and narrow."""
-    for name, width, dark in (("light", 1280, False), ("dark", 1280, True), ("phone", 390, False)):
+    for name, width, dark in (("light", 1280, False), ("dark", 1280, True), ("window", 1000, False),
+                              ("phone", 390, False)):
         browser.open(address, width, 900, dark)
         browser.until(ROWS + " === 2")
         browser.until("document.querySelector('#chart-waiters path.trace') !== null")

@@ -179,6 +179,26 @@ PY
     run ! grep 'lock="second"' body
 }
 
+@test "u15 serve: all that is counted by looks is said to be at least so much" {
+    serve
+    ask ''
+    for words in 'hand-overs a second, at least, last minute' \
+        '<figcaption>Hand-overs a second, at least ' 'data-sort="changes">Hand-overs/s,<br>at least<' \
+        '>Held for, at least<' 'All that is counted is at least so much: '; do
+        grep -F "$words" body
+    done
+    ask page.js
+    grep -F '["hand-overs/s, at least", "number"]' body # on a narrow screen
+    grep -F '["held for, at least", "number"]' body
+    grep -F '`Seen so far, at least: grants ' body
+    ask metrics
+    grep '^# HELP mortise_grants_seen_total .*: at least so many,' body
+    grep '^# HELP mortise_contended_grants_seen_total .*: at least so many\.$' body
+    grep '^# HELP mortise_handovers_seen_total .*: at least so often\.$' body
+    grep '^# HELP mortise_longest_hold_seconds .* at least so long\.$' body
+    grep '^# HELP mortise_longest_wait_seconds .* at least so long\.$' body
+}
+
 @test "serve: a store that fails is said, counted, and found again" {
     command -v redis-server || skip "no Redis server"
     MORTISE_URL=$(python3 "$SERVERS" start redis "$BATS_TEST_TMPDIR/redis" 3>&- | cut -d ' ' -f 2)

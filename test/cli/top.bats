@@ -97,6 +97,13 @@ on_terminal() {
     on_terminal helps
 }
 
+@test "u15 top: changes that looks have seen are at least so many" {
+    run -0 "$MORTISE" top --help
+    [[ "${output//$'\n'/ }" == *"how many changes of the holder were seen in a second (at least)"* ]]
+    busy
+    on_terminal counts
+}
+
 @test "top: colours on a terminal that has them, unless NO_COLOR" {
     busy
     on_terminal colours

@@ -106,6 +106,15 @@ def helps():
     top.end(0)
 
 
+def counts():
+    top = Top()
+    top.frame("CHG/S")
+    top.send("?")
+    top.frame("CHG/S +changes of the holder a second, those that were seen: at least so many")
+    top.send("qq")
+    top.end(0)
+
+
 def coloured(*environment):
     """The newest frame of a top that sees it all, with all escapes."""
     os.environ["WORDS"] = " ".join(environment)

@@ -159,13 +159,13 @@ static void print_counts(const struct mrt_serve *serve, FILE *out)
 {
     const struct mrt_watch_counts *totals = &serve->table.watch.totals;
     counter(out, "mortise_grants_seen_total", totals->grants,
-            "Holders seen that did not hold at the look before. A holder that comes and goes "
-            "between two looks is not seen, so this is a lower bound.");
+            "Holders seen that did not hold at the look before: at least so many, as a holder that "
+            "comes and goes between two looks is not seen.");
     counter(out, "mortise_contended_grants_seen_total", totals->contended,
-            "Those of them that an earlier look had seen waiting; a lower bound.");
+            "Those of them that an earlier look had seen waiting: at least so many.");
     counter(out, "mortise_handovers_seen_total", totals->changes,
-            "How often another one was first in a lock's queue than when it was last seen; the "
-            "least.");
+            "How often another one was first in a lock's queue than when it was last seen: at "
+            "least so often.");
     counter(out, "mortise_waits_gone_total", totals->gone,
             "Waiters that were gone at the next look and had not been seen to hold: they gave up, "
             "or died, or held and were done between two looks.");
