@@ -355,6 +355,8 @@ int mortise_get_capabilities(const mortise_client *client, mortise_capabilities 
     const struct mrt_driver *driver = &client->driver;
     mrt_time lease = mrt_client_lease(client);
     mrt_time lag = driver->ops->lag ? driver->ops->lag(driver->store) : 0;
+    if (driver->ops->adapt)
+        driver->ops->adapt(driver->store, &all);
     all.lease_ms = lease / MRT_MILLISECOND;
     all.lease_left_ms = mrt_lease_left(lease, lag) / MRT_MILLISECOND;
     all.size = size;

@@ -301,6 +301,9 @@ struct mrt_store_ops {
     int (*server)(struct mrt_store *store, char *text, size_t size);
     /* Its traffic, added up, for mortise_stats; from any thread. NULL: it sends nothing. */
     void (*traffic)(const struct mrt_store *store, struct mrt_traffic *sum);
+    /* Changes the `capabilities` to what has shown of the server so far; from any thread. NULL:
+       they do not change. */
+    void (*adapt)(const struct mrt_store *store, mortise_capabilities *capabilities);
     /* The lease its sessions will have; NULL: as `capabilities` says. */
     mrt_time (*lease)(const struct mrt_store *store);
     /* Their proof_lag; NULL: 0. */

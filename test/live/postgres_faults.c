@@ -274,11 +274,45 @@ static void test_sq_09_one_of_several_hosts_is_promoted_later(void **state)
 
 /* ------------------------------------------------------------------ poolers */
 
-static void is_refused(uint16_t port)
+static void refuses_forms(uint16_t port)
 {
-    sql_is_refused(port, "lease=3s", "pooler", "PostgreSQL: ");
-    sql_is_refused(port, "lease=3s&form=advisory", "pooler", "PostgreSQL: ");
-    sql_is_refused(port, "lease=3s&form=row", "pooler", "PostgreSQL: ");
+    sql_is_refused(port, "lease=3s&form=advisory", "pooler", "as long as the server's session");
+    sql_is_refused(port, "lease=3s&form=row", "pooler", "as long as the server's session");
+}
+
+static bool notifies(mortise_client *client)
+{
+    mortise_capabilities can = {.size = sizeof can};
+    assert_int_equal(mortise_get_capabilities(client, &can), MORTISE_OK);
+    assert_int_equal(can.notify, can.linger);
+    return can.notify;
+}
+
+/* A mutex whose hold any thread may release. */
+static mortise_lock *any_thread_lock(mortise_client *client, const char *name)
+{
+    mortise_lock_options options = {.size = sizeof options, .owner = 1};
+    mortise_lock *lock = NULL;
+    assert_int_equal(mortise_mutex_new(client, name, &options, &lock), MORTISE_OK);
+    return lock;
+}
+
+/* Takes turns with a client that is connected to the server itself, each of which waits for the
+   other. */
+static void take_turns(mortise_client *client, mortise_client *direct)
+{
+    struct sql_attempt attempt;
+    mortise_client *const clients[] = {client, direct};
+    mortise_hold hold = zk_acquire(any_thread_lock(direct, "turns"));
+    for (int turn = 0; turn < 6; turn++) {
+        sql_begin(&attempt, any_thread_lock(clients[turn % 2], "turns"));
+        sql_await(SQL_TICKETS("turns"), 2);
+        assert_int_equal(mortise_release(hold), MORTISE_OK);
+        sql_succeed(&attempt);
+        assert_true(mortise_hold_fence(attempt.hold) > mortise_hold_fence(hold));
+        hold = attempt.hold;
+    }
+    assert_int_equal(mortise_release(hold), MORTISE_OK);
 }
 
 static void test_sq_10_a_pooler_in_session_mode(void **state)
@@ -286,32 +320,84 @@ static void test_sq_10_a_pooler_in_session_mode(void **state)
     (void)state;
     struct pg_pooler pooler;
     pg_pooler_start(&pooler, "session");
-    is_refused(pooler.port); /* it cannot be told from the other kind */
-    mortise_client *client = sql_open(pooler.port, "lease=3s&pooler=session");
-    mortise_client *other = open_client("lease=3s");
-    mortise_hold hold = zk_acquire(zk_mutex(other, "session"));
-    struct sql_attempt attempt;
-    sql_begin(&attempt, zk_mutex(client, "session"));
-    sql_await(SQL_TICKETS("session"), 2);
-    assert_int_equal(mortise_release(hold), MORTISE_OK);
-    sql_succeed(&attempt);
+    sql_is_refused(pooler.port, "lease=3s&pooler=no", "pooler", "PostgreSQL: ");
+    refuses_forms(pooler.port); /* it cannot be told from the other kind */
+    mortise_client *direct = open_client("lease=3s");
+    mortise_client *client = sql_open(pooler.port, "lease=3s");
+    assert_true(notifies(client)); /* nothing has shown yet */
+    take_turns(client, direct);
+    assert_false(notifies(client));
     assert_int_equal(mortise_close(client), MORTISE_OK);
-    assert_int_equal(mortise_close(other), MORTISE_OK);
+    client = sql_open(pooler.port, "lease=3s&pooler=session");
+    take_turns(client, direct);
+    assert_true(notifies(client));
+    assert_int_equal(mortise_close(client), MORTISE_OK);
+    assert_int_equal(mortise_close(direct), MORTISE_OK);
     pg_pooler_stop(&pooler);
 }
+
+/* The state of a connection that other programs are given next: the path of names, prepared
+   statements, channels. */
+static const char left_behind[] =
+    "SELECT current_setting('search_path') || current_setting('statement_timeout') ||"
+    " current_setting('enable_seqscan') || (SELECT count(*) FROM pg_prepared_statements) ||"
+    " (SELECT count(*) FROM pg_listening_channels())";
 
 static void test_sq_10_a_pooler_in_transaction_mode(void **state)
 {
     (void)state;
     struct pg_pooler pooler;
     pg_pooler_start(&pooler, "transaction");
-    is_refused(pooler.port);
-    /* Said to be in session mode, it gives itself away by what others have left behind. */
-    mortise_client *client = sql_open(pooler.port, "lease=3s&pooler=session");
-    mortise_hold none;
-    assert_int_equal(mortise_acquire_for(zk_mutex(client, "lies"), 20000, &none),
-                     MORTISE_ENOTSUPPORTED);
+    refuses_forms(pooler.port);
+    mortise_client *direct = open_client("lease=3s");
+    mortise_client *client = sql_open(pooler.port, "lease=3s");
+    take_turns(client, direct);
+    assert_false(notifies(client));
+    PGconn *other = pg_connect_at(pooler.port);
+    assert_string_equal(pg_sql_on(other, left_behind), "\"$user\", public0on00");
+    PQfinish(other);
     assert_int_equal(mortise_close(client), MORTISE_OK);
+    assert_int_equal(mortise_close(direct), MORTISE_OK);
+    pg_pooler_stop(&pooler);
+}
+
+/* It gives itself away by what others have left in its connections. */
+static void test_sq_10_a_pooler_that_is_said_to_be_in_session_mode(void **state)
+{
+    (void)state;
+    struct pg_pooler pooler;
+    pg_pooler_start(&pooler, "transaction");
+    mortise_client *first = sql_open(pooler.port, "lease=600s&pooler=session");
+    zk_acquire(zk_mutex(first, "lies"));
+    sql_is_refused(pooler.port, "lease=3s&pooler=session", "others have used", "PostgreSQL: ");
+    assert_int_equal(mortise_close(first), MORTISE_OK);
+    pg_pooler_stop(&pooler);
+}
+
+/* Other programs may leave anything behind in its connections. */
+static void test_sq_10_settings_of_others_do_no_harm(void **state)
+{
+    (void)state;
+    struct pg_pooler pooler;
+    pg_pooler_start(&pooler, "transaction");
+    mortise_client *client = sql_open(pooler.port, "lease=3s");
+    mortise_hold hold = zk_acquire(zk_mutex(client, "settings"));
+    PGconn *other = pg_connect_at(pooler.port);
+    pg_sql_on(other, "CREATE TEMP TABLE ticket (number int)");
+    pg_sql_on(other, "SET search_path = pg_temp, public; SET statement_timeout = 1;"
+                     " SET synchronous_commit = off; SET lock_timeout = 1");
+    assert_int_equal(mortise_verify(hold, 20000), MORTISE_OK);
+    assert_int_equal(mortise_release(hold), MORTISE_OK);
+    mortise_client *direct = open_client("lease=3s");
+    take_turns(client, direct);
+    /* This one cannot be set any more in a transaction that looks at it. */
+    pg_sql_on(other, "SET default_transaction_isolation = serializable");
+    mortise_hold none;
+    assert_int_equal(mortise_acquire_for(zk_mutex(client, "serial"), 20000, &none), MORTISE_ESETUP);
+    assert_non_null(strstr(mortise_error_detail(), "serializable"));
+    PQfinish(other);
+    assert_int_equal(mortise_close(direct), MORTISE_OK);
+    mortise_close(client);
     pg_pooler_stop(&pooler);
 }
 
@@ -326,6 +412,8 @@ int main(int count, char **arguments)
         cmocka_unit_test(test_sq_09_one_of_several_hosts_is_promoted_later),
         cmocka_unit_test(test_sq_10_a_pooler_in_session_mode),
         cmocka_unit_test(test_sq_10_a_pooler_in_transaction_mode),
+        cmocka_unit_test(test_sq_10_a_pooler_that_is_said_to_be_in_session_mode),
+        cmocka_unit_test(test_sq_10_settings_of_others_do_no_harm),
     };
     if (count > 1)
         cmocka_set_test_filter(arguments[1]);

@@ -39,6 +39,14 @@ PGconn *pg_connect(void)
     return PQconnectdb(text);
 }
 
+PGconn *pg_connect_at(uint16_t port)
+{
+    char text[128];
+    snprintf(text, sizeof text, "host=127.0.0.1 port=%u user=mortise dbname=mortise",
+             (unsigned)port);
+    return PQconnectdb(text);
+}
+
 const char *pg_sql_on(PGconn *connection, const char *text)
 {
     static char value[256];
@@ -68,9 +76,9 @@ const char *sql_run(const char *text)
 
 #define OURS "pg_stat_activity WHERE application_name = 'mortise'"
 
-const char *const sql_parts[SQL_ALL_PARTS] = {"SETUP",  "START",  "APPEND",      "DETACH",
-                                              "ADOPT",  "REMOVE", "REMOVE_LAST", "LEAVE_ALL",
-                                              "RESUME", "APPEND", "BREAK"};
+const char *const sql_parts[SQL_ALL_PARTS] = {
+    "tcp_keepalives_idle", "START",     "APPEND", "DETACH", "ADOPT", "REMOVE",
+    "REMOVE_LAST",         "LEAVE_ALL", "RESUME", "APPEND", "BREAK"};
 const char sql_lease_left[] =
     "SELECT extract(epoch FROM min(expires) - clock_timestamp()) * 1000 FROM session";
 const char sql_end_leases[] =

@@ -12,6 +12,8 @@
 
 /* A connection of the test's own, as the superuser; its search_path is the schema. */
 PGconn *pg_connect(void);
+/* As the user of the locks, at a pooler. */
+PGconn *pg_connect_at(uint16_t port);
 /* Runs statements; the first value of the last one's first row, or "", until the next call. */
 const char *pg_sql_on(PGconn *connection, const char *text);
 /* The next `times` changes of the table of this sort end with the SQLSTATE, until sql_heal. */

@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -20,11 +21,12 @@ void pg_pooler_start(struct pg_pooler *pooler, const char *mode)
     sql_proxy_stop(finder);
     FILE *file = fdopen(mkstemp(pooler->file), "w");
     fprintf(file,
-            "[databases]\nmortise = host=127.0.0.1 port=%u user=mortise\n[pgbouncer]\n"
+            "[databases]\nmortise = host=127.0.0.1 port=%u user=mortise pool_size=%d\n[pgbouncer]\n"
             "listen_addr = 127.0.0.1\nlisten_port = %u\nunix_socket_dir =\nauth_type = any\n"
             "pool_mode = %s\nlogfile =\nuser = postgres\nignore_startup_parameters = options\n"
             "server_login_retry = 1\n",
-            (unsigned)zk_place_port(), (unsigned)pooler->port, mode);
+            (unsigned)zk_place_port(), strcmp(mode, "session") == 0 ? 20 : 1,
+            (unsigned)pooler->port, mode);
     fclose(file);
     chmod(pooler->file, 0644);
     pooler->process = fork();

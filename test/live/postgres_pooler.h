@@ -13,7 +13,8 @@ struct pg_pooler {
     char file[64];
 };
 
-/* In this mode, "session" or "transaction". */
+/* In this mode, "session" or "transaction", which has one connection to the server: so what one
+   client leaves in it is what the next one finds. */
 void pg_pooler_start(struct pg_pooler *pooler, const char *mode);
 void pg_pooler_stop(struct pg_pooler *pooler);
 

@@ -13,6 +13,7 @@
 
 #include "cmocka_all.h"
 
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -32,7 +33,7 @@ struct sql_proxy {
     struct proxy proxy;
     bool mysql, done;
     enum sql_fate fate;
-    char part[64]; /* a statement's name as Bind has it */
+    char part[64]; /* a statement's name as Bind has it, or some of its text */
     size_t part_length;
     unsigned flights;
     unsigned refusal; /* the number of an error */
@@ -275,11 +276,12 @@ void sql_proxy_order(struct sql_proxy *proxy, enum sql_fate fate, const char *st
 {
     size_t length = strlen(statement);
     pthread_mutex_lock(&proxy->proxy.mutex);
+    bool named = !proxy->mysql && isupper((unsigned char)statement[0]); /* else a part of a text */
     assert_true(length + 2 <= sizeof proxy->part);
-    memcpy(proxy->part + !proxy->mysql, statement, length + 1);
-    if (!proxy->mysql)
+    memcpy(proxy->part + named, statement, length + 1);
+    if (named)
         proxy->part[0] = '\0'; /* Bind has it between two zeros */
-    proxy->part_length = proxy->mysql ? length : length + 2;
+    proxy->part_length = named ? length + 2 : length;
     proxy->fate = fate;
     proxy->done = false;
     pthread_mutex_unlock(&proxy->proxy.mutex);

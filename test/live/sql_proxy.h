@@ -10,7 +10,7 @@
 
 #include "live/proxy.h"
 
-/* The order for the next flight with a statement of this name. */
+/* The order for the next flight with a statement of this name, in capitals, or with this text. */
 enum sql_fate {
     SQL_PASS,
     SQL_SWALLOW, /* it is done; its answer is not passed on, and the connection is cut */

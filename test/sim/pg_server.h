@@ -10,9 +10,9 @@
  *   pg_host.c          the store in a client
  *
  * Real parts: the store's objects, libpq, and the protocol between them as far as they use it.
- * Faked: there is no SQL here. A statement is known by its name, and its text is asked for the
- * clauses that the store's rules hang on: a lock that the text does not ask for is not taken, an
- * epoch that it does not compare is not compared, and whether the clock or the transaction's
+ * Faked: there is no SQL here. A statement is known by its name or text, and its text is asked for
+ * the clauses that the store's rules hang on: a lock that the text does not ask for is not taken,
+ * an epoch that it does not compare is not compared, and whether the clock or the transaction's
  * beginning is meant is what it says.
  *
  * As in PostgreSQL, in READ COMMITTED:
@@ -126,6 +126,7 @@ struct pg_backend {
     /* Of the statement under way. */
     enum pg_due due;
     int statement; /* -1: LISTEN, UNLISTEN */
+    int unnamed;   /* the same, as it was last parsed without a name */
     struct pg_ear wanted;
     const char *text;
     struct pg_bytes bound; /* its parameters, as they came */

@@ -167,6 +167,7 @@ static enum pg_end do_identify(struct pg_backend *backend)
     pg_column(backend, backend->id);
     pg_column(backend, !pg_is_primary(backend->server));
     pg_column(backend, 1); /* no commit waits for a standby */
+    pg_column(backend, 0); /* nobody has used this process before */
     return PG_DONE;
 }
 

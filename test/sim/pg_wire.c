@@ -363,7 +363,16 @@ static int statement_of(const char *name)
     abort();
 }
 
-/* A statement of the store's, or one without a name: LISTEN, UNLISTEN. */
+/* The statement of this text; -1: LISTEN, UNLISTEN. */
+static int statement_of_text(const char *text)
+{
+    int i = MRT_PG_STATEMENT_COUNT - 1;
+    while (i >= 0 && strcmp(mrt_pg_statement((enum mrt_pg_statement)i)->text, text) != 0)
+        i--;
+    return i;
+}
+
+/* A statement of the store's, which may have no name: LISTEN, UNLISTEN, and what is sent once. */
 static void parse(struct pg_backend *backend, struct message *message)
 {
     const char *name = text_in(message), *text = text_in(message);
@@ -376,7 +385,7 @@ static void parse(struct pg_backend *backend, struct message *message)
             return;
         }
         backend->prepared[statement] = true;
-    } else {
+    } else if ((backend->unnamed = statement_of_text(text)) < 0) {
         backend->wanted.on = strncmp(text, "LISTEN ", 7) == 0;
         snprintf(backend->wanted.channel, sizeof backend->wanted.channel, "%s",
                  strchr(text, ' ') + 1);
@@ -414,7 +423,7 @@ static void bind_values(struct pg_backend *backend, struct message *message)
     backend->bound.used = 0;
     for (int i = 0; i < count; i++)
         bind_value(backend, message, format_count > i && short_at(formats + 2 * i) == 1);
-    backend->statement = *name ? statement_of(name) : -1;
+    backend->statement = *name ? statement_of(name) : backend->unnamed;
     if (*name && !backend->prepared[backend->statement])
         fail(backend, "26000");
     else

@@ -122,7 +122,7 @@ void mrt_sql_driver_check(struct mrt_sql_store *store, const struct mrt_sql_requ
     mrt_sql_connected(store);
 }
 
-bool mrt_sql_driver_same(const struct mrt_sql_store *store, const struct mrt_sql_request *request)
+bool mrt_sql_driver_same(struct mrt_sql_store *store, const struct mrt_sql_request *request)
 {
     (void)store, (void)request;
     return !elsewhere;

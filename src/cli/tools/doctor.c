@@ -27,7 +27,6 @@
 #define FINDINGS_MAX 16
 #define CLOCK_TOLERANCE_MS 10000
 /* The last part of an SQL server's text. */
-#define ENCRYPTED "; encrypted: "
 
 const struct mrt_subcommand mrt_doctor_subcommand = {
     .name = "doctor",
@@ -153,20 +152,39 @@ static void compare_clocks(struct doctor *doctor, const char *name, int64_t aske
              off / 1000);
 }
 
+/* The text before `end`, which becomes its end; *rest is what follows, or NULL. */
+static char *cut_at(char **rest, const char *end)
+{
+    char *text = *rest, *at = text ? strstr(text, end) : NULL;
+    *rest = at ? at + strlen(end) : NULL;
+    if (at)
+        *at = '\0';
+    return text;
+}
+
+/* "PRODUCT VERSION; KEY: VALUE; KEY: VALUE" */
+static void show_facts(char *text)
+{
+    char *rest = text, *fact = cut_at(&rest, "; ");
+    printf("  %-20s %s\n", "server", fact);
+    while ((fact = cut_at(&rest, "; "))) {
+        const char *key = cut_at(&fact, ": ");
+        printf("  %-20s %s\n", key, fact ? fact : "");
+    }
+}
+
 static void show_server(struct doctor *doctor)
 {
-    char server[256], shown[512];
+    char server[512], shown[1024];
     int error = mortise_server(doctor->client, server, sizeof server);
     const char *text = !error                    ? server
                        : *mortise_error_detail() ? mortise_error_detail()
                                                  : mortise_error_text(error);
     mrt_cli_escape(text, shown, sizeof shown);
-    char *encrypted = error ? NULL : strstr(shown, ENCRYPTED);
-    if (encrypted)
-        *encrypted = '\0';
-    printf("  %-20s %s%s\n", "server", error ? "not known: " : "", shown);
-    if (encrypted)
-        printf("  %-20s %s\n", "encrypted", encrypted + sizeof ENCRYPTED - 1);
+    if (error)
+        printf("  %-20s not known: %s\n", "server", shown);
+    else
+        show_facts(shown);
 }
 
 /* The error of the store as a finding; its exit code. */

@@ -265,7 +265,7 @@ void mrt_sql_driver_check(struct mrt_sql_store *store, const struct mrt_sql_requ
         mrt_sql_connected(store);
 }
 
-bool mrt_sql_driver_same(const struct mrt_sql_store *store, const struct mrt_sql_request *request)
+bool mrt_sql_driver_same(struct mrt_sql_store *store, const struct mrt_sql_request *request)
 {
     return (uint64_t)mrt_sql_number(request, RENEW_BACKEND) == store->driver->backend;
 }

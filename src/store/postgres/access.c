@@ -18,7 +18,8 @@
 /* Of a right that implies another only the larger one is told. to_regclass: a form has no such
    table, or none at all. */
 static const char query[] =
-    "SELECT CASE WHEN r.rolsuper THEN 'is a superuser'"
+    "SELECT pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);"
+    " SELECT CASE WHEN r.rolsuper THEN 'is a superuser'"
     " WHEN r.rolcreaterole OR r.rolcreatedb OR r.rolreplication OR r.rolbypassrls"
     " THEN 'may make roles or databases, or replicate'"
     " WHEN pg_catalog.has_table_privilege(t.oid, 'TRUNCATE') THEN 'may empty or drop the tables of "

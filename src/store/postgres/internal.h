@@ -20,12 +20,16 @@
 
 #include <libpq-fe.h>
 
+/* The state of a request that failed by a fault which a statement has worded. */
+#define MRT_PG_FAULT_STATE "MRT01"
+
 struct mrt_sql_driver {
     struct mrt_pg_connection_options words;
     PGconn *connection;
     bool prepared[MRT_PG_STATEMENT_COUNT];
     int64_t backend; /* the server's process */
-    char version[160];
+    uint64_t flights;
+    char version[320];
     uint64_t
         reply_from; /* received when a part of the reply under way was first seen; 0: not yet */
 };
@@ -37,9 +41,10 @@ uint64_t mrt_pg_received(const PGconn *connection);
 /* Executes statements and gives the last result, or that of the one that failed. Blocks. NULL after
    a failure; *fault: MRT_SQL_REPLY_TOO_LONG, or NULL, and libpq says why. */
 PGresult *mrt_pg_execute(PGconn *connection, const char *text, const char **fault);
-/* A blocking connection that resolves names in pg_catalog only, in connect=, and connect= and
-   lease= more for each further host. The caller finishes it. After a failure: NULL, and *fault says
-   why; or a connection that is not CONNECTION_OK. */
+/* A blocking connection, in connect=, and connect= and lease= more for each further host. It leads
+   names astray until search_path is set, for a transaction: it may be a pooler's. The caller
+   finishes it. After a failure: NULL, and *fault says why; or a connection that is not
+   CONNECTION_OK. */
 PGconn *mrt_pg_connect(const struct mrt_pg_connection_options *words,
                        const struct mrt_sql_address *address, const char **fault);
 

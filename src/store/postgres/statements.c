@@ -24,37 +24,72 @@
 /* Notifies all observers in this schema of a queue. */
 #define SHOW(queue) "pg_notify('" MRT_PG_SEEN "' || current_schema(), " queue ")"
 
+/* Whether a setting is for this transaction alone. $1 is the process that the server told of when
+   it was connected to, or 0 if it is known to be ours. Another one that answers is shared by means of a
+   pooler, and nothing may be left in it. */
+#define BRIEF(told)                                                    \
+    "pg_catalog.int84ne(" told ", 0)"                                  \
+    " AND pg_catalog.int84ne(" told ", pg_catalog.pg_backend_pid())"
 /* First of all, and without a word that a path of the database's or the role's could lead
    astray. */
 static const char mrt_pg_sql_pin[] =
-    "SELECT pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', false)";
+    "SELECT pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', " BRIEF("$1") ")";
+
+/* The same for each transaction behind a pooler, where nothing is known of the settings that it
+   begins with. $1 schema, $2 milliseconds, $3 whether commits must wait for a standby; the others
+   come back, to show whose answer it is. Isolation and encoding, which cannot be set any more, must be right. A
+   fault becomes an error, because its text is no number. */
+static const char mrt_pg_sql_brief[] =
+    "SELECT pg_catalog.textcat($4, pg_catalog.textcat($5, $6)),"
+    " pg_catalog.set_config('search_path', pg_catalog.textcat($1, ', pg_temp'), true),"
+    " pg_catalog.set_config('statement_timeout', $2, true),"
+    " pg_catalog.set_config('lock_timeout', '0', true),"
+    " pg_catalog.set_config('idle_in_transaction_session_timeout', $2, true),"
+    " CASE WHEN pg_catalog.texteq(pg_catalog.current_setting('synchronous_commit'), 'off')"
+    " OR (pg_catalog.texteq(pg_catalog.current_setting('synchronous_commit'), 'local')"
+    " AND pg_catalog.texteq($3, '1'))"
+    " THEN pg_catalog.set_config('synchronous_commit', 'on', true) END,"
+    " CASE WHEN pg_catalog.textne(pg_catalog.current_setting('transaction_isolation'),"
+    " 'read committed') THEN pg_catalog.concat('{transactions begin as ',"
+    " pg_catalog.current_setting('transaction_isolation'), '; behind a pooler locks need"
+    " default_transaction_isolation = read committed for this role and database}')"
+    " WHEN pg_catalog.textne(pg_catalog.current_setting('client_encoding'), 'UTF8')"
+    " THEN '{the pooler has changed the encoding; locks need client_encoding = UTF8}'"
+    " ELSE '0' END::pg_catalog.int4";
 
 /* Plans are by index whatever the tables' size was when they were made. */
 static const char mrt_pg_sql_setup[] =
-    "SELECT set_config('statement_timeout', $1, false), set_config('lock_timeout', '0', false),"
-    " set_config('idle_in_transaction_session_timeout', $1, false),"
-    " set_config('tcp_keepalives_idle', $2, false),"
-    " set_config('tcp_keepalives_interval', $3, false),"
-    " set_config('tcp_keepalives_count', '3', false),"
-    " set_config('default_transaction_isolation', 'read committed', false),"
+    "SELECT set_config('statement_timeout', $1, brief), set_config('lock_timeout', '0', brief),"
+    " set_config('idle_in_transaction_session_timeout', $1, brief),"
+    " set_config('tcp_keepalives_idle', $2, brief),"
+    " set_config('tcp_keepalives_interval', $3, brief),"
+    " set_config('tcp_keepalives_count', '3', brief),"
+    " set_config('default_transaction_isolation', 'read committed', brief),"
     " set_config('synchronous_commit', CASE WHEN current_setting('synchronous_commit') = 'off'"
-    " THEN 'on' ELSE current_setting('synchronous_commit') END, false)";
+    " THEN 'on' ELSE current_setting('synchronous_commit') END, brief)"
+    " FROM (SELECT " BRIEF("$4") " AS brief) known";
 
-/* $1 schema, $2 owner. A fault of the schema becomes an error, because its text is no number. The
+/* $1 schema, $2 owner, $3 as above. A fault of the schema becomes an error, because its text is no number. The
    error ends the flight before anything in the schema is touched. */
 static const char mrt_pg_sql_enter[] =
     "SELECT ('{' || (" MRT_PG_FAULT("$1", "$2", MRT_PG_DATABASE_OWNER) ") || '}')::integer,"
-    " set_config('search_path', $1 || ', pg_temp', false),"
-    " set_config('jit', 'off', false), set_config('enable_seqscan', 'off', false),"
-    " set_config('enable_bitmapscan', 'off', false), set_config('enable_hashjoin', 'off', false),"
-    " set_config('enable_mergejoin', 'off', false)";
+    " set_config('search_path', $1 || ', pg_temp', brief),"
+    " set_config('jit', 'off', brief), set_config('enable_seqscan', 'off', brief),"
+    " set_config('enable_bitmapscan', 'off', brief), set_config('enable_hashjoin', 'off', brief),"
+    " set_config('enable_mergejoin', 'off', brief)"
+    " FROM (SELECT " BRIEF("$3") " AS brief) known";
+
+/* A connection of one's own has neither when it begins. */
+#define USED                                                     \
+    "(EXISTS (SELECT FROM pg_prepared_statements)"               \
+    " OR EXISTS (SELECT FROM pg_listening_channels()))::int"
 
 /* The server and the version of the schema. On a standby all transactions are read-only. */
 static const char mrt_pg_sql_identify[] =
     "SELECT number, pg_backend_pid(),"
     " (current_setting('transaction_read_only') = 'on')::int,"
     " (current_setting('synchronous_standby_names') = ''"
-    " OR current_setting('synchronous_commit') IN ('off', 'local'))::int FROM version";
+    " OR current_setting('synchronous_commit') IN ('off', 'local'))::int, " USED " FROM version";
 
 /* The commit of this transaction does not wait for the disk, nor for a replica. It is used for
     - the start of a session: if the server loses that, it loses all that came after too, tickets
@@ -177,7 +212,8 @@ static const char mrt_pg_sql_append[] =
 static const char mrt_pg_sql_view[] =
     "SELECT " MRT_VIEW_ROW("t.number", "coalesce(a.weight, 0)::bigint", LEFT("a.expires"),
     "EXISTS (SELECT FROM ticket b JOIN session s ON s.id = b.session"
-    " WHERE b.queue = t.queue AND b.number > t.number)::int", "t.asked", "a.place", "0")
+    " WHERE b.queue = t.queue AND b.number > t.number)::int", "t.asked", "a.place",
+    "(extract(epoch FROM clock_timestamp() - t.since) * 1000000)::bigint")
     " FROM ticket t JOIN session me ON me.id = t.session"
     " CROSS JOIN LATERAL"
     " (SELECT sum(x.weight) AS weight, min(s.expires) AS expires, count(*) AS place"
@@ -360,18 +396,20 @@ static const char mrt_pg_sql_list[] =
 /* A connection of a form: its locks last as long as it does, and the server ends it when nothing
    comes on it for a while. Nothing that is written must be durable. */
 static const char mrt_pg_sql_form_setup[] =
-    "SELECT 0, pg_backend_pid(), (current_setting('transaction_read_only') = 'on')::int,"
-    " set_config('statement_timeout', '0', false),"
-    " set_config('idle_session_timeout', $1 || 's', false),"
-    " set_config('idle_in_transaction_session_timeout', $1 || 's', false),"
-    " set_config('lock_timeout', $2 || 's', false),"
-    " set_config('tcp_keepalives_idle', $3, false),"
-    " set_config('tcp_keepalives_interval', '1', false),"
-    " set_config('tcp_keepalives_count', $1, false),"
+    "SELECT 0, pg_backend_pid(), (current_setting('transaction_read_only') = 'on')::int, 0, " USED ","
+    " (strpos(version(), 'CockroachDB') > 0)::int,"
+    " set_config('statement_timeout', '0', brief),"
+    " set_config('idle_session_timeout', $1 || 's', brief),"
+    " set_config('idle_in_transaction_session_timeout', $1 || 's', brief),"
+    " set_config('lock_timeout', $2 || 's', brief),"
+    " set_config('tcp_keepalives_idle', $3, brief),"
+    " set_config('tcp_keepalives_interval', '1', brief),"
+    " set_config('tcp_keepalives_count', $1, brief),"
     " set_config('client_connection_check_interval',"
-    " CASE WHEN strpos(version(), 'linux') > 0 THEN '1s' ELSE '0' END, false),"
-    " set_config('default_transaction_isolation', 'read committed', false),"
-    " set_config('synchronous_commit', 'off', false), set_config('jit', 'off', false)";
+    " CASE WHEN strpos(version(), 'linux') > 0 THEN '1s' ELSE '0' END, brief),"
+    " set_config('default_transaction_isolation', 'read committed', brief),"
+    " set_config('synchronous_commit', 'off', brief), set_config('jit', 'off', brief)"
+    " FROM (SELECT " BRIEF("$4") " AS brief) known";
 
 /* $1 name, $2 the number that it is, or NULL. doc/forms.md tells it to other programs. */
 #define KEY                                                                            \

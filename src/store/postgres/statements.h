@@ -19,9 +19,10 @@
 
 /* X(name, parameters, text) */
 #define MRT_PG_STATEMENTS(X)                                                     \
-    X(PIN, "", mrt_pg_sql_pin)                                                   \
-    X(SETUP, "ihu", mrt_pg_sql_setup)                                            \
-    X(ENTER, "dO", mrt_pg_sql_enter)                                             \
+    X(PIN, "P", mrt_pg_sql_pin)                                                  \
+    X(BRIEF, "diSstY", mrt_pg_sql_brief)                                         \
+    X(SETUP, "ihuP", mrt_pg_sql_setup)                                           \
+    X(ENTER, "dOP", mrt_pg_sql_enter)                                            \
     X(IDENTIFY, "", mrt_pg_sql_identify)                                         \
     X(ASYNC, "", mrt_pg_sql_async_commit)                                        \
     X(ASYNC_EMPTY, "sD", mrt_pg_sql_async_commit_empty)                          \
@@ -57,7 +58,7 @@
     X(LIST, "np", mrt_pg_sql_list)                                               \
     X(REVOKE, "qo", mrt_pg_sql_revoke)                                           \
     X(BREAK, "qo", mrt_pg_sql_break)                                             \
-    X(FORM_SETUP, "JZh", mrt_pg_sql_form_setup)                                  \
+    X(FORM_SETUP, "JZhP", mrt_pg_sql_form_setup)                                 \
     X(KEY_TRY, "qNX", mrt_pg_sql_key_try)                                        \
     X(KEY_WAIT, "qNX", mrt_pg_sql_key_wait)                                      \
     X(KEY_LEAVE, "qNX", mrt_pg_sql_key_leave)                                    \

@@ -2,9 +2,13 @@
 /*
  * The PostgreSQL store's module (doc/postgresql.md), and its connection.
  *
- * The check of a new connection tells whether there is a pooler: one that gives each
- * transaction another server process would leave LISTEN, and everything else that a session is,
- * behind. It shows by telling another process number than the server does.
+ * The check of a new connection tells whether there is a pooler. One that gives each transaction
+ * another server process takes LISTEN away, and everything else that a session is. It shows: the
+ * greeting has another process number than the server, or the process has been used before; if
+ * neither, by a renewal in another process. Then the store is `pooled`: each transaction begins
+ * with the settings that it needs (MRT_PG_BRIEF), no statement is prepared, and waiters look. That
+ * is right, and slower, also where a pooler does keep sessions apart. Until the check is answered,
+ * nothing is left behind in a process that is not ours.
  */
 #include "store/sql/store.h"
 #include "store/postgres/internal.h"
@@ -26,7 +30,13 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
-#define MRT_PG_NOT_A_NUMBER "22P02"
+#define PRETENDS                                                                                  \
+    "PostgreSQL: the server is CockroachDB, whose advisory locks and row locks are not those of " \
+    "PostgreSQL; use a store without form="
+#define NO_FORM_THERE                                                                          \
+    "a lock of a form lasts as long as the server's session, which a pooler gives to others; " \
+    "connect to the server itself, or leave form= out"
+#define NOBODYS (UINT64_C(1) << 32) /* is no process's number */
 #define WRITABLE "; locks need a server that can be written to"
 
 const char mrt_sql_product[] = "PostgreSQL";
@@ -38,7 +48,7 @@ const bool mrt_sql_named_shares = true;
 const bool mrt_sql_shows_rows = true;
 
 /* Columns of the statements' rows. */
-enum { SETUP_VERSION, SETUP_BACKEND, SETUP_READ_ONLY, SETUP_ALONE };
+enum { SETUP_VERSION, SETUP_BACKEND, SETUP_READ_ONLY, SETUP_ALONE, SETUP_USED, SETUP_PRETENDS };
 enum { RENEW_BACKEND = 2 };
 
 /* ------------------------------------------------------------------ its beginning */
@@ -152,17 +162,8 @@ PGconn *mrt_pg_connect(const struct mrt_pg_connection_options *words,
     PGconn *connection = PQconnectStartParams(words->words, (const char *const *)words->values, 1);
     PQsetNoticeReceiver(connection, ignore_notice, NULL);
     *fault = NULL;
-    bool finished = finish_connecting(connection, until, fault);
-    if (finished && PQstatus(connection) != CONNECTION_OK)
+    if (finish_connecting(connection, until, fault))
         return connection;
-    PGresult *result =
-        finished ? mrt_pg_execute(connection, mrt_pg_statement(MRT_PG_PIN)->text, fault) : NULL;
-    bool pinned = PQresultStatus(result) == PGRES_TUPLES_OK;
-    PQclear(result);
-    if (pinned)
-        return connection;
-    if (!*fault)
-        *fault = "the server ended the connection, or refused its first statement";
     PQfinish(connection);
     return NULL;
 }
@@ -195,6 +196,15 @@ static void prepare(struct mrt_sql_store *store, mrt_time now)
         return;
     }
     PQsetErrorVerbosity(connection, PQERRORS_DEFAULT);
+    if (store->steps && PQparameterStatus(connection, "crdb_version")) {
+        mrt_sql_reject(store, MORTISE_ENOTSUPPORTED, PRETENDS);
+        return;
+    }
+    uint32_t told = (uint32_t)PQbackendPID(connection);
+    enum mrt_pg_pooler pooler = store->driver->words.pooler;
+    store->told = pooler == MRT_PG_POOLER_SESSION                    ? 0
+                  : pooler == MRT_PG_POOLER_TRANSACTION || told == 0 ? NOBODYS
+                                                                     : told;
     mrt_sql_check(store, now);
 }
 
@@ -220,28 +230,43 @@ void mrt_sql_driver_go_on(struct mrt_sql_store *store, mrt_time now)
 
 /* ------------------------------------------------------------------ what it is */
 
-/* The fault of the schema, in the words of its check; NULL: none. */
-static const char *fault_in(const struct mrt_sql_request *request, char *text, size_t size)
+/* Whether the connection may be anybody's in the next transaction; true too if a pooler keeps it
+   for this client and cannot be told from one that does not. */
+static bool is_shared(const struct mrt_sql_store *store, const struct mrt_sql_request *request)
 {
-    const char *open = strchr(request->detail, '{'), *close = strrchr(request->detail, '}');
-    if (strcmp(request->state, MRT_PG_NOT_A_NUMBER) != 0 || !open || !close)
-        return NULL;
-    snprintf(text, size, "%.*s", (int)(close - open - 1), open + 1);
-    return text;
+    return mrt_sql_number(request, SETUP_USED) ||
+           (store->told != 0 && store->told != (uint64_t)store->driver->backend);
+}
+
+/* Whether this pooler, or none, can be used. */
+static bool accept_pooler(struct mrt_sql_store *store, bool shared)
+{
+    enum mrt_pg_pooler pooler = store->driver->words.pooler;
+    if (!shared)
+        return true;
+    if (store->steps)
+        mrt_sql_reject(
+            store, MORTISE_ENOTSUPPORTED,
+            "PostgreSQL: there is a connection pooler before the server; " NO_FORM_THERE);
+    else if (pooler == MRT_PG_POOLER_NO)
+        mrt_sql_reject(
+            store, MORTISE_ENOTSUPPORTED,
+            "PostgreSQL: there is a connection pooler before the server, which pooler=no "
+            "excludes");
+    else if (pooler == MRT_PG_POOLER_SESSION)
+        mrt_sql_reject(store, MORTISE_ENOTSUPPORTED,
+                       "PostgreSQL: the pooler gives out connections that others have used, which "
+                       "is not pooler=session; leave that out");
+    return !store->broken;
 }
 
 void mrt_sql_driver_check(struct mrt_sql_store *store, const struct mrt_sql_request *request)
 {
-    char text[sizeof request->detail];
     struct mrt_sql_driver *driver = store->driver;
-    int64_t told = PQbackendPID(driver->connection);
     driver->backend = mrt_sql_number(request, SETUP_BACKEND);
-    if (request->failed && strcmp(request->state, "42P05") == 0) /* a new one has none */
-        mrt_sql_reject(store, MORTISE_ENOTSUPPORTED,
-                       "PostgreSQL: the pooler gives out connections that others have used; locks "
-                       "need a pooler in session mode");
-    else if (request->failed && fault_in(request, text, sizeof text))
-        mrt_sql_reject(store, MORTISE_ESETUP, "PostgreSQL: %.240s", text);
+    bool shared = !request->failed && is_shared(store, request);
+    if (request->failed && strcmp(request->state, MRT_PG_FAULT_STATE) == 0)
+        mrt_sql_reject(store, MORTISE_ESETUP, "PostgreSQL: %.240s", request->detail);
     else if (request->failed)
         mrt_sql_reject_setup(store, request);
     else if (mrt_sql_number(request, SETUP_READ_ONLY)) /* behind a pooler libpq does not see it */
@@ -251,19 +276,25 @@ void mrt_sql_driver_check(struct mrt_sql_store *store, const struct mrt_sql_requ
         mrt_sql_reject(store, error_of_a_server(store),
                        "PostgreSQL: commits do not wait for a standby, which synchronous=required "
                        "asks for");
-    else if (!mrt_sql_accept_schema(store, mrt_sql_number(request, SETUP_VERSION)))
-        return;
-    else if (told != driver->backend && !driver->words.pooled)
-        mrt_sql_reject(store, MORTISE_ENOTSUPPORTED,
-                       "PostgreSQL: there is a connection pooler before the server; connect to the "
-                       "server itself, or to a pooler in session mode with pooler=session");
-    else
+    else if (store->steps && mrt_sql_number(request, SETUP_PRETENDS))
+        mrt_sql_reject(store, MORTISE_ENOTSUPPORTED, PRETENDS);
+    else if (mrt_sql_accept_schema(store, mrt_sql_number(request, SETUP_VERSION)) &&
+             accept_pooler(store, shared)) {
+        store->pooled = shared;
         mrt_sql_connected(store);
+    }
 }
 
-bool mrt_sql_driver_same(const struct mrt_sql_store *store, const struct mrt_sql_request *request)
+bool mrt_sql_driver_same(struct mrt_sql_store *store, const struct mrt_sql_request *request)
 {
-    return mrt_sql_number(request, RENEW_BACKEND) == store->driver->backend;
+    enum mrt_pg_pooler *pooler = &store->driver->words.pooler;
+    if (store->pooled || mrt_sql_number(request, RENEW_BACKEND) == store->driver->backend)
+        return true;
+    if (store->steps || *pooler != MRT_PG_POOLER_AUTO)
+        return false;
+    *pooler = MRT_PG_POOLER_TRANSACTION; /* on later connections, too */
+    store->pooled = true;
+    return true;
 }
 
 /* A server becomes a standby only by a restart. */
@@ -324,33 +355,57 @@ static const struct mrt_store_ops row_store = {
     MRT_NATIVE_CALLS(row),
 };
 
+/* The promises of each of its stores; `sessions`: where the server's sessions are the clients' own.
+ */
+#define CAPABILITIES(sessions)                             \
+    .capabilities = {.size = sizeof(mortise_capabilities), \
+                     .fair = 1,                            \
+                     .exclusive_fair = 1,                  \
+                     .fence = 1,                           \
+                     .notify = (sessions),                 \
+                     .across_hosts = 1,                    \
+                     .survives_failover = 0,               \
+                     .durable_fence = 1,                   \
+                     .detach = 1,                          \
+                     .linger = (sessions),                 \
+                     .lock_delay = 1,                      \
+                     .lease_ms = 10000}
+
+static const struct mrt_store_ops pooled_store = {
+    .scheme = "postgresql",
+    CAPABILITIES(0),
+    .init = mrt_pg_init,
+    MRT_SQL_CALLS,
+};
+
+static int choose_form(const char *form, enum mrt_pg_pooler pooler,
+                       const struct mrt_store_ops **ops)
+{
+    *ops = strcmp(form, "advisory") == 0 ? &advisory_store : &row_store;
+    if (strcmp(form, "advisory") != 0 && strcmp(form, "row") != 0)
+        return mrt_error(MORTISE_EURI,
+                         "form=%.32s is not a form of PostgreSQL's locks: advisory or row", form);
+    return pooler == MRT_PG_POOLER_AUTO || pooler == MRT_PG_POOLER_NO
+               ? MORTISE_OK
+               : mrt_error(MORTISE_ENOTSUPPORTED, "form=%.32s and pooler=: " NO_FORM_THERE, form);
+}
+
 static int choose(const struct mrt_uri *uri, const struct mrt_store_ops **ops)
 {
     const char *form = mrt_uri_parameter(uri, "form");
-    if (!form)
-        return MORTISE_OK;
-    *ops = strcmp(form, "advisory") == 0 ? &advisory_store : &row_store;
-    return strcmp(form, "advisory") == 0 || strcmp(form, "row") == 0
-               ? MORTISE_OK
-               : mrt_error(MORTISE_EURI,
-                           "form=%.32s is not a form of PostgreSQL's locks: advisory or row", form);
+    enum mrt_pg_pooler pooler;
+    int error = mrt_pg_read_pooler(uri, &pooler);
+    if (error == MORTISE_OK && form)
+        error = choose_form(form, pooler, ops);
+    else if (error == MORTISE_OK && pooler == MRT_PG_POOLER_TRANSACTION)
+        *ops = &pooled_store;
+    return error;
 }
 
 static const struct mrt_store_ops postgres_store = {
     .scheme = "postgresql",
     .choose = choose,
-    .capabilities = {.size = sizeof(mortise_capabilities),
-                     .fair = 1,
-                     .exclusive_fair = 1,
-                     .fence = 1,
-                     .notify = 1,
-                     .across_hosts = 1,
-                     .survives_failover = 0,
-                     .durable_fence = 1,
-                     .detach = 1,
-                     .linger = 1,
-                     .lock_delay = 1,
-                     .lease_ms = 10000},
+    CAPABILITIES(1),
     .init = mrt_pg_init,
     MRT_SQL_CALLS,
 };

@@ -220,23 +220,38 @@ static int read_owner(const struct mrt_uri *uri, char owner[MRT_SQL_OWNER_MAX + 
     return MORTISE_OK;
 }
 
+int mrt_pg_read_pooler(const struct mrt_uri *uri, enum mrt_pg_pooler *pooler)
+{
+    static const char *const modes[] = {
+        [MRT_PG_POOLER_AUTO] = "auto",
+        [MRT_PG_POOLER_NO] = "no",
+        [MRT_PG_POOLER_SESSION] = "session",
+        [MRT_PG_POOLER_TRANSACTION] = "transaction",
+    };
+    const char *mode = mrt_uri_parameter(uri, "pooler");
+    *pooler = MRT_PG_POOLER_AUTO;
+    for (unsigned i = 0; mode && i < sizeof modes / sizeof *modes; i++)
+        if (strcmp(mode, modes[i]) == 0) {
+            *pooler = (enum mrt_pg_pooler)i;
+            return MORTISE_OK;
+        }
+    return mode ? mrt_error(MORTISE_EURI, "pooler=%.32s is not auto, no, session or transaction",
+                            mode)
+                : MORTISE_OK;
+}
+
 int mrt_pg_uri_parse(const struct mrt_uri *uri, struct mrt_sql_address *address,
                      struct mrt_pg_connection_options *words)
 {
-    const char *pooler = mrt_uri_parameter(uri, "pooler");
     memset(address, 0, sizeof *address);
     memset(words, 0, sizeof *words);
-    words->pooled = pooler;
     int error = mrt_sql_schema(mrt_uri_parameter(uri, "schema"), address->schema);
     if (error == MORTISE_OK)
         error = read_owner(uri, address->owner);
     if (error == MORTISE_OK)
         error = mrt_sql_common(uri, address);
-    if (error == MORTISE_OK && pooler && strcmp(pooler, "session") != 0)
-        error = mrt_error(MORTISE_EURI,
-                          "pooler=%.32s: only a pooler in session mode will do, "
-                          "pooler=session",
-                          pooler);
+    if (error == MORTISE_OK)
+        error = mrt_pg_read_pooler(uri, &words->pooler);
     if (error == MORTISE_OK && !put_timeouts(address->lease, words))
         error = MORTISE_ENOMEM;
     if (error == MORTISE_OK)

@@ -2,6 +2,9 @@
 /*
  * Requests on the wire. Statements are prepared when they are first used, in the same flight.
  * libpq knows only the order of results, so a request counts its own.
+ *
+ * Behind a pooler nothing is prepared, each flight begins with MRT_PG_BRIEF, and none leaves before
+ * the last one is answered.
  */
 #include "store/postgres/internal.h"
 
@@ -14,13 +17,16 @@
 #include "store/sql/notification.h"
 #include "store/sql/observers.h"
 #include "store/sql/request.h"
+#include "store/sql/retry.h"
 #include "store/sql/sign.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
 
 #define END (-1)
+#define NOT_A_NUMBER "22P02"
 /* Statements without parameters or a table. */
 #define LISTEN MRT_PG_STATEMENT_COUNT
 #define UNLISTEN (MRT_PG_STATEMENT_COUNT + 1)
@@ -99,8 +105,9 @@ static void note_step(struct mrt_sql_request *request, int statement, bool prepa
 }
 
 static bool execute(const struct mrt_sql_store *store, const struct mrt_sql_request *request,
-                    const struct mrt_pg_statement_text *text)
+                    const struct mrt_pg_statement_text *text, bool prepared)
 {
+    PGconn *connection = store->driver->connection;
     struct mrt_sql_value all[MRT_PG_PARAMETERS_MAX];
     const char *values[MRT_PG_PARAMETERS_MAX];
     int sizes[MRT_PG_PARAMETERS_MAX] = {0}, formats[MRT_PG_PARAMETERS_MAX] = {0}, count = 0;
@@ -110,23 +117,26 @@ static bool execute(const struct mrt_sql_store *store, const struct mrt_sql_requ
         formats[count] = all[count].type == MRT_SQL_BYTES; /* as they are, others as texts */
         sizes[count] = formats[count] ? (int)all[count].size : 0;
     }
-    return PQsendQueryPrepared(store->driver->connection, text->name, count, values, sizes, formats,
-                               0);
+    return prepared
+               ? PQsendQueryPrepared(connection, text->name, count, values, sizes, formats, 0)
+               : PQsendQueryParams(connection, text->text, count, NULL, values, sizes, formats, 0);
 }
 
-static bool send_prepared(struct mrt_sql_store *store, struct mrt_sql_request *request,
-                          int statement)
+/* Prepared statements stay in the connection, which must be known to be ours. */
+static bool send_statement(struct mrt_sql_store *store, struct mrt_sql_request *request,
+                           int statement)
 {
     struct mrt_sql_driver *driver = store->driver;
     const struct mrt_pg_statement_text *text = mrt_pg_statement((enum mrt_pg_statement)statement);
-    if (!driver->prepared[statement]) {
+    bool prepares = store->state == MRT_SQL_READY && !store->pooled;
+    if (prepares && !driver->prepared[statement]) {
         if (!PQsendPrepare(driver->connection, text->name, text->text, 0, NULL))
             return false;
         note_step(request, statement, true);
         driver->prepared[statement] = true;
     }
     note_step(request, statement, false);
-    return execute(store, request, text);
+    return execute(store, request, text, prepares);
 }
 
 /* LISTEN takes no parameter: its channel is 32 hexadecimal digits of ours, or the schema, a word.
@@ -134,6 +144,8 @@ static bool send_prepared(struct mrt_sql_store *store, struct mrt_sql_request *r
 static bool send_listen(struct mrt_sql_store *store, struct mrt_sql_request *request, int statement)
 {
     char text[96], channel[MRT_SQL_CHANNEL_SIZE];
+    if (store->pooled)
+        return true; /* somebody else would hear it */
     mrt_sql_channel(request->command.session, channel);
     if (statement == LISTEN_SEEN)
         snprintf(text, sizeof text, "LISTEN " MRT_PG_SEEN "%s", store->address.schema);
@@ -144,12 +156,14 @@ static bool send_listen(struct mrt_sql_store *store, struct mrt_sql_request *req
     return PQsendQueryParams(store->driver->connection, text, 0, NULL, NULL, NULL, NULL, 0);
 }
 
-void mrt_sql_driver_send(struct mrt_sql_store *store, struct mrt_sql_request *request, mrt_time now)
+static void send_flight(struct mrt_sql_store *store, struct mrt_sql_request *request, mrt_time now)
 {
     const int *statement = plans[request->kind].statement;
-    bool taken = true;
+    bool pooled = store->pooled && store->state == MRT_SQL_READY;
+    request->flight = ++store->driver->flights;
+    bool taken = !pooled || send_statement(store, request, MRT_PG_BRIEF);
     for (; *statement != END && taken; statement++)
-        taken = *statement < MRT_PG_STATEMENT_COUNT ? send_prepared(store, request, *statement)
+        taken = *statement < MRT_PG_STATEMENT_COUNT ? send_statement(store, request, *statement)
                                                     : send_listen(store, request, *statement);
     request->sent = now;
     mrt_traffic_sent(store->traffic);
@@ -157,7 +171,26 @@ void mrt_sql_driver_send(struct mrt_sql_store *store, struct mrt_sql_request *re
         store->broken = true;
 }
 
+/* Poolers lose count of answers if a flight arrives before that of the last one has been answered:
+   the connection to the server is given away too early, and answers go astray. */
+void mrt_sql_driver_send(struct mrt_sql_store *store, struct mrt_sql_request *request, mrt_time now)
+{
+    if (!store->pooled || TAILQ_FIRST(&store->sent) == request)
+        send_flight(store, request, now);
+}
+
 /* ------------------------------------------------------------------ reading */
+
+/* A fault that a statement of ours has put into words, which are no number. */
+static void read_fault(struct mrt_sql_request *request)
+{
+    char *open = strchr(request->detail, '{'), *close = strrchr(request->detail, '}');
+    if (strcmp(request->state, NOT_A_NUMBER) != 0 || !open || !close || close < open)
+        return;
+    *close = '\0';
+    memmove(request->detail, open + 1, (size_t)(close - open));
+    snprintf(request->state, sizeof request->state, "%s", MRT_PG_FAULT_STATE);
+}
 
 static void read_error(struct mrt_sql_request *request, const PGresult *result)
 {
@@ -169,6 +202,25 @@ static void read_error(struct mrt_sql_request *request, const PGresult *result)
     snprintf(request->state, sizeof request->state, "%s", state ? state : "08006");
     mrt_sql_first_line(text ? text : PQresultErrorMessage(result), request->detail,
                        sizeof request->detail);
+    read_fault(request);
+}
+
+/* The first answer must be the values that MRT_PG_BRIEF was sent with: others have such answers,
+ * too.
+ */
+static bool is_own(const struct mrt_sql_request *request, const PGresult *result)
+{
+    char wanted[2 * MRT_ID_TEXT_SIZE + 24], session[MRT_ID_TEXT_SIZE], ticket[MRT_ID_TEXT_SIZE];
+    mrt_id_format(request->command.session, session);
+    mrt_id_format(request->command.ticket, ticket);
+    snprintf(wanted, sizeof wanted, "%s%s%" PRIu64, session, ticket, request->flight);
+    return PQntuples(result) == 1 && strcmp(PQgetvalue(result, 0, 0), wanted) == 0;
+}
+
+/* The answers are not those of what was sent. */
+static void lose_count(struct mrt_sql_store *store)
+{
+    mrt_sql_reject(store, MORTISE_EUNREACHABLE, "PostgreSQL: a pooler has mixed up answers");
 }
 
 /* One result of the request; true: its last one. */
@@ -187,18 +239,23 @@ static bool read_result(struct mrt_sql_store *store, struct mrt_sql_request *req
             return false;
         }
         break;
+        if (statement == MRT_PG_BRIEF && !is_own(request, result))
+            lose_count(store);
+        break;
     case PGRES_COMMAND_OK:
         break;
     case PGRES_PIPELINE_SYNC:
         PQclear(result);
-        return true;
+        if (request->at < request->steps)
+            lose_count(store);
+        return request->at >= request->steps;
     case PGRES_PIPELINE_ABORTED:
         if (prepares)
             prepared[statement] = false;
         break;
     default:
         read_error(request, result);
-        if (known && statement < MRT_PG_STATEMENT_COUNT &&
+        if (known && statement < MRT_PG_STATEMENT_COUNT && !store->pooled &&
             (prepares || strcmp(request->state, "26000") == 0))
             prepared[statement] = strcmp(request->state, "42P05") == 0;
     }
@@ -233,7 +290,8 @@ static void take(struct mrt_sql_store *store, mrt_time now)
     PGnotify *notification;
     if (!PQconsumeInput(connection))
         store->broken = true;
-    while ((request = TAILQ_FIRST(&store->sent)) && !PQisBusy(connection)) {
+    while ((request = TAILQ_FIRST(&store->sent)) && request->sent && !store->broken &&
+           !PQisBusy(connection)) {
         PGresult *result = PQgetResult(connection);
         store->driver->reply_from = 0;
         if (!result && request->at++ < request->steps)
@@ -259,6 +317,9 @@ static void take(struct mrt_sql_store *store, mrt_time now)
 void mrt_sql_driver_turn(struct mrt_sql_store *store, mrt_time now)
 {
     take(store, now);
+    struct mrt_sql_request *next = TAILQ_FIRST(&store->sent);
+    if (next && !next->sent && !store->broken)
+        send_flight(store, next, now);
     int unsent = store->broken ? 0 : PQflush(store->driver->connection);
     if (unsent < 0)
         store->broken = true;
@@ -302,8 +363,11 @@ static const char *version_of(const struct mrt_sql_store *asker)
     const char *version = connection ? PQparameterStatus(connection, "server_version") : NULL;
     if (!version)
         return NULL;
-    snprintf(asker->driver->version, sizeof asker->driver->version, "%.80s%s", version,
-             mrt_sql_encrypted(PQsslInUse(asker->driver->connection), is_checked(connection)));
+    snprintf(asker->driver->version, sizeof asker->driver->version, "%.80s%s%s", version,
+             mrt_sql_encrypted(PQsslInUse(asker->driver->connection), is_checked(connection)),
+             asker->pooled      ? "; pooler: yes; waiters: look, " MRT_SQL_LOOKS
+             : asker->told == 0 ? "; pooler: in session mode, by the URI; waiters: are notified"
+                                : "; pooler: none was seen; waiters: are notified");
     return asker->driver->version;
 }
 

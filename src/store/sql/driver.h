@@ -27,6 +27,11 @@ struct mrt_sql_code {
 /* The product's name, and whether its server notifies waiters and observers. */
 extern const char mrt_sql_product[];
 extern const bool mrt_sql_notifies;
+/* Whether this store is notified. A pooler gives the next notification to somebody else. */
+static inline bool mrt_sql_is_notified(const struct mrt_sql_store *store)
+{
+    return mrt_sql_notifies && !store->pooled;
+}
 /* Whether a REMOVE may be acknowledged before it is on disk (asynchronous commit). */
 extern const bool mrt_sql_async_commit;
 /* Whether there is a MRT_SQL_DO_REMOVE_LAST. */
@@ -56,8 +61,9 @@ void mrt_sql_driver_send(struct mrt_sql_store *store, struct mrt_sql_request *re
 void mrt_sql_driver_turn(struct mrt_sql_store *store, mrt_time now);
 /* Reads the answer of SETUP, and calls mrt_sql_connected or mrt_sql_reject. */
 void mrt_sql_driver_check(struct mrt_sql_store *store, const struct mrt_sql_request *request);
-/* Whether a RENEW was answered by the same connection of the server as SETUP. */
-bool mrt_sql_driver_same(const struct mrt_sql_store *store, const struct mrt_sql_request *request);
+/* Whether a RENEW was answered by the same connection of the server as SETUP, or need not be: a
+   store that can do without becomes `pooled`. */
+bool mrt_sql_driver_same(struct mrt_sql_store *store, const struct mrt_sql_request *request);
 /* Whether a RENEW, or a form's proof, shows that its server can still be written to. True where a
    server becomes read-only only by ending its connections. */
 bool mrt_sql_driver_writable(const struct mrt_sql_request *request);

@@ -56,7 +56,8 @@ struct mrt_sql_request {
         bool prepares;
     } step[MRT_SQL_STEPS_MAX];
     int steps, at;
-    bool whole; /* APPEND: not the short way, which is for a queue that nobody is in */
+    uint64_t flight; /* its number on the connection, if the dialect counts them */
+    bool whole;      /* APPEND: not the short way, which is for a queue that nobody is in */
     struct mrt_sql_removal *removal; /* REMOVE: it need not wait for the disk */
     bool failed;
     char state[6];    /* SQLSTATE, or the server's own number of an error */
@@ -128,6 +129,10 @@ struct mrt_sql_store {
     uint32_t mask;
     bool was_ready; /* a connection was once checked and found good */
     bool listens;   /* it hears of changes in observed queues */
+    uint64_t told;  /* number of the connection by the server's greeting; 0: it need not be right */
+    /* Each transaction may have another connection of the server: nothing is kept in one, nobody is
+       notified, and a server that was restarted need not show. Read by any thread. */
+    _Atomic bool pooled;
     uint64_t epoch;
     mrt_time until; /* CONNECTING, CHECKING: when to give up; IDLE: not to connect before */
     uint32_t failures;

@@ -53,7 +53,7 @@ void mrt_sql_observe(struct mrt_sql_store *store, const struct mrt_command *comm
 void mrt_sql_listen(struct mrt_sql_store *store, mrt_time now)
 {
     const struct mrt_command none = {0};
-    if (!mrt_sql_notifies || store->listens || store->state != MRT_SQL_READY ||
+    if (!mrt_sql_is_notified(store) || store->listens || store->state != MRT_SQL_READY ||
         TAILQ_EMPTY(&store->observers))
         return;
     store->listens = true;

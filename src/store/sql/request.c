@@ -89,7 +89,10 @@ static uint64_t at_least_one(mrt_time time)
     X('y', number, command->try_only)                                                          \
     X('m', number, command->queue_max)                                                         \
     X('g', number, command->linger)                                                            \
-    X('H', number, request->removal != NULL)                                                   \
+    X('H', number, request->removal != NULL && !store->pooled)                                 \
+    X('Y', number, request->flight)                                                            \
+    X('P', number, store->told)                                                                \
+    X('S', number, store->address.synchronous)                                                 \
     X('D', number, (uint64_t)store->removal_count)                                             \
     X('z', number, (uint64_t)((command->delay + MRT_MICROSECOND - 1) / MRT_MICROSECOND))       \
     X('F', number, command->fence >> MRT_SQL_FENCE_BITS)                                       \

@@ -22,7 +22,10 @@ mrt_time mrt_sql_rest_next(const struct mrt_sql_store *store);
 void mrt_sql_rest_no_more(struct mrt_sql_store *store);
 
 /* How long after a look at a ticket of this age, which so many are before, the next one is due:
-   at most MRT_SQL_RECHECK_MAX. */
+   at most MRT_SQL_RECHECK_MAX. For people: MRT_SQL_LOOKS. */
+#define MRT_SQL_LOOKS                                                                              \
+    "the next in line every 25 ms, after 100 s every 250 ms, others by their place, every 5 s at " \
+    "most"
 mrt_time mrt_sql_poll(mrt_time age, uint64_t place, uint64_t chance);
 /* Such a chance, below 2^32: another for each client, and for each `which` of a request. */
 uint64_t mrt_sql_chance(const struct mrt_command *command, int64_t which);

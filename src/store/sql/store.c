@@ -241,6 +241,13 @@ int mrt_sql_open(const struct mrt_uri *uri, const struct mrt_store_options *opti
     return mrt_sql_new(uri, options, sink, (struct mrt_sql_store **)opened);
 }
 
+void mrt_sql_adapt(const struct mrt_store *port, mortise_capabilities *capabilities)
+{
+    const struct mrt_sql_store *store = mrt_sql_const_of(port);
+    if (store->pooled)
+        capabilities->notify = capabilities->linger = 0;
+}
+
 void mrt_sql_traffic(const struct mrt_store *port, struct mrt_traffic *sum)
 {
     const struct mrt_sql_store *store = mrt_sql_const_of(port);

@@ -24,6 +24,7 @@ const char *mrt_sql_address(const struct mrt_store *store);
 mrt_time mrt_sql_lease(const struct mrt_store *store);
 void mrt_sql_close(struct mrt_store *store);
 void mrt_sql_abandon(struct mrt_store *store);
+void mrt_sql_adapt(const struct mrt_store *store, mortise_capabilities *capabilities);
 void mrt_sql_traffic(const struct mrt_store *store, struct mrt_traffic *sum);
 
 /* The calls that all stores of this kind share; a dialect adds its own traits. */
@@ -32,7 +33,7 @@ void mrt_sql_traffic(const struct mrt_store *store, struct mrt_traffic *sum);
     .submit = mrt_sql_submit, .fd = mrt_sql_fd, .next = mrt_sql_next, .process = mrt_sql_process, \
     .asks_apart = mrt_sql_asks_apart, .list = mrt_sql_list, .revoke = mrt_sql_revoke,             \
     .break_ticket = mrt_sql_break, .server = mrt_sql_server, .traffic = mrt_sql_traffic,          \
-    .lease = mrt_sql_lease, .address = mrt_sql_address,                                           \
+    .lease = mrt_sql_lease, .adapt = mrt_sql_adapt, .address = mrt_sql_address,                   \
     .answers_may_wait = mrt_sql_answers_may_wait, .close = mrt_sql_close,                         \
     .abandon = mrt_sql_abandon
 

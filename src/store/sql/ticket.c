@@ -42,7 +42,7 @@ static mrt_time recheck(const struct mrt_sql_store *store, const struct mrt_sql_
                         int left, mrt_time age, uint64_t place)
 {
     mrt_time until = mrt_sql_lease_left(store, request, left);
-    if (mrt_sql_notifies || until == 0)
+    if (mrt_sql_is_notified(store) || until == 0)
         return until;
     uint64_t chance = mrt_sql_chance(&request->command, age);
     return mrt_time_min(mrt_sql_poll(age, place, chance), until);
@@ -56,6 +56,8 @@ static void view(struct mrt_sql_store *store, struct mrt_sql_request *request, i
     request->event.weight_ahead = (uint64_t)ahead;
     request->event.recheck = again;
     request->event.place = place;
+    /* One that would not be told of a newcomer does not linger. */
+    request->event.others_behind |= request->command.linger && !mrt_sql_is_notified(store);
     mrt_sql_answer(store, request, MRT_VIEW);
 }
 

@@ -31,8 +31,8 @@ void mrt_sql_finish_observe(struct mrt_sql_store *store, struct mrt_sql_request 
     request->event.fence = (uint64_t)mrt_sql_number(request, MRT_HOLDER_NUMBER)
                            << MRT_SQL_FENCE_BITS;
     request->event.recheck = left > 0 ? left : MRT_SQL_RECHECK_MAX;
-    mrt_time wait =
-        mrt_sql_notifies ? request->event.recheck : mrt_time_min(POLL, request->event.recheck);
+    mrt_time wait = mrt_sql_is_notified(store) ? request->event.recheck
+                                               : mrt_time_min(POLL, request->event.recheck);
     mrt_sql_answer(store, request, MRT_HOLDER);
     if (!observer)
         return;
