@@ -66,7 +66,7 @@ static void test_u14_u38_null_is_an_error_everywhere(void **state)
     api_close(client);
 }
 
-static void test_options_are_checked(void **state)
+static void test_u46_options_are_checked(void **state)
 {
     (void)state;
     static char label[MORTISE_LABEL_MAX + 2];
@@ -684,7 +684,7 @@ static void test_waiting_survives_signals(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_options_are_checked),
+        cmocka_unit_test(test_u46_options_are_checked),
         cmocka_unit_test(test_u14_u38_null_is_an_error_everywhere),
         cmocka_unit_test(test_uris_are_checked),
         cmocka_unit_test(test_j9_the_environment_names_the_store),
