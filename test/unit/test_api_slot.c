@@ -22,6 +22,34 @@ static struct mrt_hold *take(void)
     return config.take_slot(sizeof(struct mrt_hold) + sizeof(struct mrt_hold_host));
 }
 
+static bool no_memory;
+
+void *__real_calloc(size_t count, size_t size);
+void *__wrap_calloc(size_t count, size_t size);
+
+void *__wrap_calloc(size_t count, size_t size)
+{
+    return no_memory ? NULL : __real_calloc(count, size);
+}
+
+/* Where a slot is kept, none is needed. */
+static void test_u34_no_memory_for_a_slot(void **state)
+{
+    (void)state;
+    no_memory = true;
+    struct mrt_hold *none = take(), *again;
+    no_memory = false;
+    assert_null(none);
+    struct mrt_hold *slot = take();
+    assert_non_null(slot);
+    config.give_back_slot(slot);
+    no_memory = true;
+    again = take();
+    no_memory = false;
+    assert_ptr_equal(again, slot);
+    config.give_back_slot(slot);
+}
+
 static bool is_open(struct mrt_hold *slot, uint64_t generation)
 {
     return mrt_slot_is_open((mortise_hold){slot, generation});
@@ -140,6 +168,7 @@ static void test_u34_a_forked_child_takes_slots(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_u34_no_memory_for_a_slot), /* first: none is kept yet */
         cmocka_unit_test(test_u34_a_slot_is_open_for_the_holds_of_its_client_alone),
         cmocka_unit_test(test_u34_a_slot_that_is_taken_again_is_empty),
         cmocka_unit_test(test_u34_no_more_slots_than_were_taken_at_once),
