@@ -32,10 +32,11 @@ endfunction()
 mortise_module_part(sql)
 
 add_custom_target(mortise_modules)
-function(mortise_module name library)
+function(mortise_module name library) # further arguments: object libraries it has too
   mortise_module_part(${name} ${library})
-  add_library(mortise_module_${name} MODULE $<TARGET_OBJECTS:mortise_store_${name}>
-              $<TARGET_OBJECTS:mortise_store_sql> $<TARGET_OBJECTS:mortise_module_common>)
+  list(TRANSFORM ARGN REPLACE "(.+)" "$<TARGET_OBJECTS:\\1>" OUTPUT_VARIABLE more)
+  add_library(mortise_module_${name} MODULE $<TARGET_OBJECTS:mortise_store_${name}> ${more}
+              $<TARGET_OBJECTS:mortise_module_common>)
   set_target_properties(mortise_module_${name} PROPERTIES PREFIX "" OUTPUT_NAME mortise-${name}
                         LINK_DEPENDS ${CMAKE_SOURCE_DIR}/src/module.map)
   target_link_libraries(mortise_module_${name} PRIVATE ${library} Threads::Threads)
@@ -54,7 +55,7 @@ if(MORTISE_POSTGRES)
   if(NOT LIBPQ_FOUND)
     message(FATAL_ERROR "the PostgreSQL store needs libpq 14 or newer (libpq-dev)")
   endif()
-  mortise_module(postgres PkgConfig::LIBPQ)
+  mortise_module(postgres PkgConfig::LIBPQ mortise_store_sql)
 endif()
 
 pkg_check_modules(LIBMARIADB IMPORTED_TARGET libmariadb>=3.1)
@@ -63,5 +64,15 @@ if(MORTISE_MARIADB)
   if(NOT LIBMARIADB_FOUND)
     message(FATAL_ERROR "the MariaDB store needs libmariadb 3.1 or newer (libmariadb-dev)")
   endif()
-  mortise_module(mariadb PkgConfig::LIBMARIADB)
+  mortise_module(mariadb PkgConfig::LIBMARIADB mortise_store_sql)
+endif()
+
+pkg_check_modules(ETCD IMPORTED_TARGET libcurl>=7.87 json-c>=0.15)
+option(MORTISE_ETCD "Build the etcd store's module" ${ETCD_FOUND})
+if(MORTISE_ETCD)
+  if(NOT ETCD_FOUND)
+    message(FATAL_ERROR "the etcd store needs libcurl 7.87 and json-c 0.15 or newer "
+                        "(libcurl4-openssl-dev, libjson-c-dev)")
+  endif()
+  mortise_module(etcd PkgConfig::ETCD)
 endif()

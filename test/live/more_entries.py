@@ -2,14 +2,17 @@
 """Copies a held lock's entry past the client: URI NAME COUNT makes COUNT more locks NAME/0, NAME/1...
 
 By the client each would take 1 to 2 ms on these servers: two directories and a node, or a
-transaction. On ZooKeeper the copies are persistent, and stay as long as the server; on PostgreSQL and
-MariaDB they are the holder's session's, and end with it."""
+transaction. On ZooKeeper the copies are persistent, and stay as long as the server; on PostgreSQL,
+MariaDB and etcd they are the holder's session's, and end with it."""
 
+import base64
 import glob
+import json
 import re
 import subprocess
 import sys
 import urllib.parse
+import urllib.request
 
 BATCH = 1000
 
@@ -49,10 +52,30 @@ def on_postgres(place, name, count):
     subprocess.run([psql, "-q", "-v", "ON_ERROR_STOP=1", "-c", text, place.geturl()], check=True)
 
 
+def on_etcd(place, name, count):
+    def call(path, body):
+        request = urllib.request.Request(f"http://{place.netloc}/v3/kv/{path}", json.dumps(body).encode())
+        with urllib.request.urlopen(request, timeout=20) as reply:
+            return json.load(reply)
+
+    def coded(text):
+        return base64.b64encode(text.encode()).decode()
+
+    queue = f"mortise/{name}"
+    held = call("range", {"key": coded(queue + "/"), "range_end": coded(queue + "0")})["kvs"][0]
+    node = base64.b64decode(held["key"]).decode().rsplit("/", 1)[1]
+    for first in range(0, count, 100):  # of at most 128 operations
+        call("txn", {"success": [
+            {"request_put": {"key": coded(f"{queue}/{i}/{node}"), "value": held["value"],
+                             "lease": held["lease"]}}
+            for i in range(first, min(first + 100, count))]})
+
+
 def main():
     uri, name, count = sys.argv[1:]
     place = urllib.parse.urlsplit(re.sub("[?].*", "", uri))
-    {"zk": on_zookeeper, "mysql": on_mariadb, "postgresql": on_postgres}[place.scheme](place, name, int(count))
+    {"zk": on_zookeeper, "mysql": on_mariadb, "postgresql": on_postgres, "etcd": on_etcd}[place.scheme](
+        place, name, int(count))
 
 
 main()

@@ -28,6 +28,7 @@ static struct column stores[] = {
     {.head = "mysql", .uri = "mysql://" SERVER "/a"},
 };
 static struct column others[] = {
+    {.head = "etcd", .uri = "etcd://" SERVER},
     {.head = "zk, recipe", .uri = "zk://" SERVER "?layout=recipe"},
     {.head = "advisory", .uri = "postgresql://" SERVER "/a?form=advisory"},
     {.head = "row", .uri = "postgresql://" SERVER "/a?form=row"},

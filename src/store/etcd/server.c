@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* mortise_server: the server's version, and a note if strangers may change its locks. */
+#include "store/etcd/ask.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static bool is_loopback(const char *url)
+{
+    const char *host = strstr(url, "://");
+    host = host ? host + 3 : url;
+    return strncmp(host, "127.", 4) == 0 || strncmp(host, "[::1]", 5) == 0 ||
+           strncmp(host, "localhost", 9) == 0 || strncmp(url, "unix", 4) == 0;
+}
+
+/* Whether a member announces an address that other hosts may reach. */
+static bool is_open(struct json_object *members)
+{
+    size_t count =
+        json_object_is_type(members, json_type_array) ? json_object_array_length(members) : 0;
+    for (size_t i = 0; i < count; i++) {
+        struct json_object *urls =
+            mrt_etcd_member(json_object_array_get_idx(members, i), "clientURLs");
+        size_t each =
+            json_object_is_type(urls, json_type_array) ? json_object_array_length(urls) : 0;
+        for (size_t j = 0; j < each; j++)
+            if (!is_loopback(json_object_get_string(json_object_array_get_idx(urls, j))))
+                return true;
+    }
+    return false;
+}
+
+/* Without a user that the server wants, everybody may do everything. */
+static void check_access(struct mrt_etcd_operation *operation)
+{
+    const struct mrt_etcd_store *store = operation->store;
+    struct mrt_notes notes = {
+        .from = store->notes.from, .log = store->notes.log, .argument = store->notes.argument};
+    struct mrt_etcd_text text = {0};
+    bool guarded = store->address.user[0] && !operation->wire.open;
+    mrt_etcd_add(&text, "{}");
+    if (!guarded && mrt_etcd_ask(operation, "cluster/member/list", &text) == MORTISE_OK &&
+        is_open(mrt_etcd_member(operation->json, "members")))
+        mrt_note(&notes, MRT_ETCD_NOTE_ACCESS,
+                 "no user and password: anyone who reaches the server may break these locks");
+    if (guarded)
+        mrt_etcd_text_free(&text);
+    mrt_notes_say(&notes);
+}
+
+int mrt_etcd_server(struct mrt_store *port, char *text, size_t size)
+{
+    struct mrt_etcd_operation operation;
+    struct mrt_etcd_text body = {0};
+    int error = mrt_etcd_operation_open(&operation, port);
+    mrt_etcd_add(&body, "{}");
+    if (error == MORTISE_OK)
+        error = mrt_etcd_ask(&operation, "maintenance/status", &body);
+    else
+        mrt_etcd_text_free(&body);
+    if (error == MORTISE_OK) {
+        snprintf(text, size, "etcd %.32s", mrt_etcd_string(operation.json, "version"));
+        check_access(&operation);
+    }
+    mrt_etcd_operation_close(&operation);
+    return error;
+}

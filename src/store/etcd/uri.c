@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The URI is cut up left to right. Every part is checked whole, and written back in one canonical
+ * form (`shown`), which contains no password. A part that may be a password by mistake is not
+ * quoted.
+ */
+#include "store/etcd/uri.h"
+
+#include "base/error.h"
+#include "store/kit/credentials.h"
+
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#define DEFAULT_PORT 2379
+#define VARIABLE "MORTISE_ETCD_AUTH"
+
+/* "user@" at the beginning of `text` into the address; what follows it, or NULL. */
+static const char *take_user(const char *text, struct mrt_etcd_address *address)
+{
+    const char *at = memrchr(text, '@', strcspn(text, "/"));
+    if (!at)
+        return text;
+    size_t length = (size_t)(at - text);
+    if (memchr(text, ':', length)) {
+        mrt_error(MORTISE_EURI, "an etcd: URI may not carry a password: put it into the file of "
+                                "credentials=/path, or into " VARIABLE);
+        return NULL;
+    }
+    if (length > 0 && length < sizeof address->user) {
+        memcpy(address->user, text, length);
+        if (mrt_uri_decode(address->user) == 0 &&
+            mrt_text_is_clean(address->user, strlen(address->user)))
+            return at + 1;
+    }
+    mrt_error(MORTISE_EURI, "the user in an etcd: URI is not well formed");
+    return NULL;
+}
+
+static int take_hosts(const char *text, struct mrt_etcd_address *address)
+{
+    const char *end = text + strcspn(text, "/");
+    char form[80];
+    if (*end && end[1])
+        return mrt_error(MORTISE_EURI,
+                         "an etcd: URI has no path: namespace= says where its names begin");
+    for (;;) {
+        size_t part = strcspn(text, ",/");
+        if (address->host_count == MRT_ETCD_HOSTS_MAX)
+            return mrt_error(MORTISE_EURI, "more than %d hosts in an etcd: URI",
+                             MRT_ETCD_HOSTS_MAX);
+        snprintf(form, sizeof form, "host %zu in an etcd: URI is not of the form host:port",
+                 address->host_count + 1);
+        int error =
+            mrt_host_parse(text, part, DEFAULT_PORT, form, &address->hosts[address->host_count++]);
+        if (error || text + part == end)
+            return error;
+        text += part + 1;
+    }
+}
+
+static int take_tls(const struct mrt_uri *uri, struct mrt_etcd_address *address)
+{
+    bool secure = strcmp(uri->scheme, "etcds") == 0;
+    if (secure && !mrt_uri_parameter(uri, "tls"))
+        address->tls = MRT_ETCD_TLS_VERIFY;
+    if (secure && address->tls == MRT_ETCD_TLS_OFF)
+        return mrt_error(MORTISE_EURI, "an etcds: URI has no tls=off");
+    if (address->tls_ca[0] && address->tls != MRT_ETCD_TLS_VERIFY)
+        return mrt_error(MORTISE_EURI, "tls_ca= is used with tls=verify only");
+    if (address->user[0] && address->tls == MRT_ETCD_TLS_OFF)
+        for (size_t i = 0; i < address->host_count; i++) {
+            const char *name = address->hosts[i].name;
+            if (strncmp(name, "127.", 4) != 0 && strcmp(name, "::1") != 0 &&
+                strcmp(name, "localhost") != 0 && !mrt_uri_parameter(uri, "tls"))
+                return mrt_error(MORTISE_EURI,
+                                 "the password would go to %.200s unencrypted: use "
+                                 "etcds:, or allow it by tls=off",
+                                 name);
+        }
+    return MORTISE_OK;
+}
+
+static void write_shown(const struct mrt_uri *uri, struct mrt_etcd_address *address)
+{
+    size_t size = sizeof address->shown;
+    size_t at = (size_t)snprintf(address->shown, size, "%s://%s%s", uri->scheme, address->user,
+                                 address->user[0] ? "@" : "");
+    for (size_t i = 0; i < address->host_count && at < size; i++) {
+        char text[MRT_HOST_TEXT_SIZE];
+        mrt_host_format(&address->hosts[i], text);
+        at += (size_t)snprintf(address->shown + at, size - at, "%s%s", i ? "," : "", text);
+    }
+}
+
+static const char *const tls_words[] = {"off", "required", "verify", NULL};
+static const struct mrt_parameter parameters[] = {
+    {"lease", MRT_PARAMETER_DURATION, offsetof(struct mrt_etcd_address, lease), MRT_SECOND,
+     3600 * MRT_SECOND, NULL},
+    {"connect", MRT_PARAMETER_DURATION, offsetof(struct mrt_etcd_address, connect), MRT_MILLISECOND,
+     3600 * MRT_SECOND, NULL},
+    {"credentials", MRT_PARAMETER_OTHER, 0, 0, 0, NULL},
+    {"tls", MRT_PARAMETER_WORD, offsetof(struct mrt_etcd_address, tls), 0, 0, tls_words},
+    {"tls_ca", MRT_PARAMETER_TEXT, offsetof(struct mrt_etcd_address, tls_ca), 0,
+     sizeof(((struct mrt_etcd_address *)NULL)->tls_ca), NULL},
+    {.key = NULL}};
+
+int mrt_etcd_uri_parse(const struct mrt_uri *uri, struct mrt_etcd_address *address)
+{
+    memset(address, 0, sizeof *address);
+    address->lease = 10 * MRT_SECOND;
+    address->connect = 5 * MRT_SECOND;
+    int error = mrt_parameters_read(uri, parameters, address);
+    if (error == MORTISE_OK)
+        error = mrt_namespace_prefix(mrt_uri_parameter(uri, "namespace"), address->prefix);
+    if (error == MORTISE_OK && strncmp(uri->rest, "//", 2) != 0)
+        error = mrt_error(MORTISE_EURI, "an etcd: URI begins as etcd://host:port");
+    if (error != MORTISE_OK)
+        return error;
+    snprintf(address->base, sizeof address->base, "%s.mortise/", address->prefix);
+    const char *hosts = take_user(uri->rest + 2, address);
+    error = hosts ? take_hosts(hosts, address) : MORTISE_EURI;
+    if (error == MORTISE_OK)
+        error = take_tls(uri, address);
+    if (error == MORTISE_OK)
+        write_shown(uri, address);
+    return error;
+}
+
+int mrt_etcd_secret_read(const struct mrt_uri *uri, const struct mrt_etcd_address *address,
+                         char secret[MRT_ETCD_SECRET_MAX])
+{
+    char origin[MRT_CREDENTIALS_ORIGIN_SIZE];
+    secret[0] = '\0';
+    if (!address->user[0] && !mrt_uri_parameter(uri, "credentials"))
+        return MORTISE_OK;
+    int error = mrt_credentials_read(uri, VARIABLE, secret, MRT_ETCD_SECRET_MAX, origin);
+    if (error == MORTISE_OK && !mrt_text_is_clean(secret, strlen(secret)))
+        error = mrt_error(MORTISE_EURI, "credentials %s are not one line, the password", origin);
+    else if (error == MORTISE_OK && !address->user[0])
+        error = mrt_error(MORTISE_EURI, "credentials= needs a user: etcd://user@host");
+    else if (error == MORTISE_OK && !secret[0])
+        error = mrt_error(MORTISE_EURI, "an etcd: URI with a user needs that user's password, by "
+                                        "credentials=/path or " VARIABLE);
+    return error;
+}

@@ -1,0 +1,203 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# The command on a real member of etcd, beside etcdctl on the same names, and what an operator may
+# do to it.
+load ../cli/helper
+load ../cli/server
+
+setup_file() {
+    start_server etcd
+}
+
+eval "common_$(declare -f setup)"
+setup() {
+    common_setup
+    URL="$(server_url)"
+    export MORTISE_URL="$URL?namespace=&lease=60s" ETCDCTL_API=3 ETCDCTL_ENDPOINTS="${URL#etcd://}"
+}
+
+# keys NAME N: whether N keys are below it.
+keys() {
+    [ "$(etcdctl get --prefix "$1/" --keys-only | grep -c .)" -eq "$2" ]
+}
+
+# etcdctl_holds NAME WORD...: a holder by etcdctl, until it is ended, once it has begun.
+etcdctl_holds() {
+    rm -f "$T/theirs"
+    etcdctl lock "$1" -- sh -c 'touch "$T/theirs"; exec sleep 600' 3>&- &
+    THEIRS=$!
+    until_true test -e "$T/theirs"
+}
+
+end_theirs() {
+    pkill -P "$THEIRS" || kill -INT "$THEIRS"
+    finish "$THEIRS"
+}
+
+@test "what etcdctl lock holds, mortise does not get before it ends" {
+    etcdctl_holds shared
+    run -75 "$MORTISE" run -n shared true
+    run -0 "$MORTISE" ls shared
+    [[ "$output" == *"key "* ]]
+    start run -w 60s shared -- touch served
+    until_true waiters shared 1
+    [ ! -e served ]
+    end_theirs
+    finish "$PID"
+    [ "$code" -eq 0 ]
+    [ -e served ]
+}
+
+@test "what mortise holds, etcdctl lock does not get before it ends" {
+    start_holder ours
+    etcdctl lock ours -- touch served 3>&- &
+    THEIRS=$!
+    until_true waiters ours 1
+    [ ! -e served ]
+    kill "$HOLDER"
+    finish "$HOLDER"
+    finish "$THEIRS"
+    [ "$code" -eq 0 ]
+    [ -e served ]
+    until_true keys ours 0
+}
+
+@test "mortise and etcdctl take turns in the order in which they came" {
+    start_holder turns
+    local i pids=()
+    for i in 1 2 3 4 5 6; do
+        if ((i % 2)); then
+            etcdctl lock turns -- sh -c "echo $i >>order" 3>&- &
+        else
+            "$MORTISE" run -w 60s turns -- sh -c "echo $i >>order" 3>&- &
+        fi
+        pids+=($!)
+        until_true waiters turns "$i"
+    done
+    kill "$HOLDER"
+    finish "$HOLDER"
+    all_end_with 0 "${pids[@]}"
+    [ "$(tr -d '\n' <order)" = 123456 ]
+}
+
+@test "etcdctl waits for all readers, and readers behind it wait for etcdctl" {
+    start run --shared book -- sh -c 'touch reads; exec sleep 600'
+    local reader=$PID
+    until_true test -e reads
+    etcdctl lock book -- sh -c 'touch theirs; sleep 600' 3>&- &
+    THEIRS=$!
+    until_true waiters book 1
+    run -75 "$MORTISE" run -n --shared book true
+    [ ! -e theirs ]
+    kill "$reader"
+    finish "$reader"
+    until_true test -e theirs
+    run -75 "$MORTISE" run -n --shared book true
+    end_theirs
+    run -0 "$MORTISE" run -w 60s --shared book true
+}
+
+@test "what dies with its lease frees the name to etcdctl" {
+    export MORTISE_URL="$URL?namespace=&lease=2s"
+    start_holder dies
+    kill -KILL "$HOLDER"
+    finish "$HOLDER"
+    run -0 etcdctl lock dies -- true
+}
+
+leads() {
+    "$MORTISE" elect "$1" --once | grep -qw "$2"
+}
+
+@test "a leader by etcdctl elect is seen, and followed in order" {
+    etcdctl elect post theirs >/dev/null 3>&- &
+    THEIRS=$!
+    until_true leads post theirs
+    start elect --value ours post -- sh -c 'touch leading; exec sleep 600'
+    local candidate=$PID
+    until_true keys post 2
+    [ ! -e leading ]
+    kill -INT "$THEIRS"
+    finish "$THEIRS"
+    until_true test -e leading
+    until_true leads post ours
+    timeout 5 etcdctl elect -l post 3>&- | head -2 >seen || true
+    grep -qx ours seen
+    kill "$candidate"
+    finish "$candidate"
+}
+
+# A kernel lock, which a second holder at the same time would not get.
+witness='exec 9>witness; flock -n 9 || echo overlap >>overlaps; exec sleep 600'
+
+@test "a holder whose lease an operator revokes is stopped, and the next begins" {
+    export MORTISE_URL="$URL?namespace=&lease=4s"
+    start run -w 60s taken -- sh -c "touch first; $witness"
+    local first=$PID
+    until_true test -e first
+    local lease
+    lease=$(etcdctl get --prefix taken/ -w json | python3 -c '
+import json, sys
+print("%x" % json.load(sys.stdin)["kvs"][0]["lease"])')
+    start run -w 60s taken -- sh -c 'exec 9>>witness; flock -n 9 && touch alone || touch together'
+    local second=$PID
+    until_true waiters taken 1
+    etcdctl lease revoke "$lease"
+    finish "$first"
+    [ "$code" -ne 0 ]
+    finish "$second"
+    [ "$code" -eq 0 ]
+    [ ! -e overlaps ]
+}
+
+@test "a waiter outlasts a compaction, and is woken after it" {
+    start_holder compacted
+    start run -w 60s compacted -- touch served
+    local waiter=$PID revision
+    until_true waiters compacted 1
+    for i in {1..50}; do echo "put filler $i"; done | xargs -L1 etcdctl >/dev/null
+    revision=$(etcdctl get filler -w json | python3 -c 'import json, sys
+print(json.load(sys.stdin)["header"]["revision"])')
+    etcdctl compact "$revision"
+    kill "$HOLDER"
+    finish "$HOLDER"
+    finish "$waiter"
+    [ "$code" -eq 0 ]
+    [ -e served ]
+}
+
+@test "a hold outlasts the member's end and its next start" {
+    start_holder lasts
+    server kill
+    run "$MORTISE" run -w 100ms lasts true
+    [ "$status" -ne 0 ]
+    server restart
+    run -75 "$MORTISE" run -n lasts true
+    kill "$HOLDER"
+    finish "$HOLDER"
+    run -0 "$MORTISE" run -w 60s lasts true
+}
+
+@test "doctor names the server and its version" {
+    run "$MORTISE" doctor
+    [[ "$output" == *"etcd 3."* ]]
+}
+
+@test "a URI that is wrong says how" {
+    MORTISE_URL="etcd://user:secret@127.0.0.1" fails_with 78 "$MORTISE" run a true
+    [[ "$output" == *"credentials="* && "$output" != *secret* ]]
+    fails_with 78 "$MORTISE" run --url "etcd://127.0.0.1/path" a true
+    fails_with 78 "$MORTISE" run --url "etcd://127.0.0.1:0" a true
+    fails_with 78 "$MORTISE" run --url "etcd://127.0.0.1?lease=10ms" a true
+    fails_with 78 "$MORTISE" run --url "etcds://127.0.0.1?tls=off" a true
+    fails_with 78 "$MORTISE" run --url "etcd://a@192.0.2.1?credentials=/dev/null" a true
+}
+
+@test "a server that is away is named, and another host is tried" {
+    local port
+    port=$(python3 "$SERVERS" port)
+    run "$MORTISE" run -w 1s --url "etcd://127.0.0.1:$port" a true
+    [ "$status" -ne 0 ]
+    [[ "$output" == *"127.0.0.1:$port"* ]]
+    run -0 "$MORTISE" run -w 60s --url "etcd://127.0.0.1:$port,${URL#etcd://}" a true
+}
