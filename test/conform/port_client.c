@@ -428,10 +428,22 @@ static int count_entry(void *argument, const struct mrt_listed *row)
     return 0;
 }
 
+int port_list(struct port_client *client, const char *queue, mrt_listed_callback callback,
+              int *count)
+{
+    int error;
+    mrt_time until = mrt_time_now() + 60 * MRT_SECOND;
+    do {
+        *count = 0;
+        keep_alive(mrt_time_now());
+        error = client->ops->list(client->store, queue, NULL, callback, count);
+    } while (mortise_error_kind_of(error) == MORTISE_KIND_RETRY && mrt_time_now() < until);
+    return error;
+}
+
 int port_tickets(struct port_client *client, const char *queue)
 {
-    int count = 0;
-    keep_alive(mrt_time_now());
-    assert_int_equal(client->ops->list(client->store, queue, NULL, count_entry, &count), 0);
+    int count;
+    assert_int_equal(port_list(client, queue, count_entry, &count), MORTISE_OK);
     return count;
 }

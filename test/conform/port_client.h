@@ -93,6 +93,9 @@ struct mrt_event port_wait_ahead(struct port_client *client, const char *queue,
 mrt_time port_wait_granted(struct port_client *client, const char *queue, struct mrt_event view,
                            uint64_t weight, uint64_t capacity, mrt_time timeout);
 
+/* A list, with the argument set to 0; it is repeated if a busy server has not answered in time. */
+int port_list(struct port_client *client, const char *queue, mrt_listed_callback callback,
+              int *count);
 /* How many tickets the store shows under exactly this name. */
 int port_tickets(struct port_client *client, const char *queue);
 

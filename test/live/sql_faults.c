@@ -18,7 +18,7 @@ static mortise_client *open_client(const char *parameters)
 
 static void await_connections(long number)
 {
-    int64_t limit = zk_now_ms() + 20000;
+    int64_t limit = zk_now_ms() + 60000;
     while (sql_connections() != number) {
         assert_true(zk_now_ms() < limit);
         zk_rest_ms(5);
@@ -87,7 +87,7 @@ static void test_sq_07_a_request_is_lost_before_the_server(void **state)
 static void come_late(enum sql_part part)
 {
     struct sql_proxy *proxy = sql_proxy();
-    mortise_client *client = sql_open(sql_proxy_port(proxy), "lease=4s");
+    mortise_client *client = sql_open(sql_proxy_port(proxy), "lease=9s");
     mortise_hold other = zk_acquire(zk_mutex(client, "kept"));
     sql_proxy_order(proxy, SQL_HOLD, sql_parts[part]);
     mortise_hold hold = zk_acquire(zk_mutex(client, "late")); /* on a second connection */

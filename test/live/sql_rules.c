@@ -83,14 +83,19 @@ static void look_how_often_they_ask(int count, const char *name)
         sql_await(query, i + 2);
     }
     zk_rest_ms(200);
-    int64_t begin = zk_now_ms();
-    for (int i = 0; i < count; i++)
-        asked -= commands(waiters[i]);
-    zk_rest_ms(2000);
-    for (int i = 0; i < count; i++)
-        asked += commands(waiters[i]);
-    double seconds = (double)(zk_now_ms() - begin) / 1000;
-    assert_in_range(asked, count, (uint64_t)(most_a_second(can.notify, count) * seconds) + 2);
+    for (int i = 0; i < 10 && asked < (uint64_t)count;
+         i++) { /* in none if the server stands still */
+        int64_t begin = zk_now_ms();
+        asked = 0;
+        for (int j = 0; j < count; j++)
+            asked -= commands(waiters[j]);
+        zk_rest_ms(2000);
+        for (int j = 0; j < count; j++)
+            asked += commands(waiters[j]);
+        double seconds = (double)(zk_now_ms() - begin) / 1000;
+        assert_in_range(asked, 0, (uint64_t)(most_a_second(can.notify, count) * seconds) + 2);
+    }
+    assert_true(asked >= (uint64_t)count);
     assert_int_equal(mortise_release(hold), MORTISE_OK);
     for (int i = 0; i < count; i++) {
         sql_succeed(&attempts[i]);
