@@ -412,13 +412,13 @@ static void test_one_renewal_for_any_number_of_locks(void **state)
 {
     (void)state;
     char name[16];
-    mortise_client *client = zk_open(by_proxy());
+    mortise_client *client = zk_open(uri_with_lease(redis_proxy_port(proxy), 3 * LEASE_MS));
     for (int i = 0; i < 50; i++) {
         snprintf(name, sizeof name, "many%d", i);
         zk_acquire(zk_mutex(client, name));
     }
     redis_proxy_forget(proxy);
-    zk_rest_ms(LEASE_MS);
+    zk_rest_ms(3 * LEASE_MS);
     assert_in_range(redis_proxy_seen(proxy, DIGEST(SESSION)), 1, 6);
     assert_int_equal(redis_proxy_seen(proxy, DIGEST(REFRESH)), 0);
     mortise_close(client);
@@ -544,11 +544,15 @@ static void test_rd_03_a_session_that_died_before_the_clock_was_set_back_ends(vo
     zk_acquire(zk_mutex(client, "m"));
     redis_proxy_stall(proxy, true);
     set_leases("ZINCRBY", "3600000");
-    mortise_release(zk_acquire(zk_mutex(other, "o")));
+    mortise_hold kept = zk_acquire(zk_mutex(other, "o"));
     int64_t limit = zk_now_ms() + 20000;
     while (ask("EXISTS {mortise/}q:mortise/m") > 0) {
         assert_true(zk_now_ms() < limit);
         zk_rest_ms(5);
+        if (mortise_hold_state(kept) == MORTISE_LOST) { /* on a busy machine */
+            mortise_release(kept);
+            kept = zk_acquire(zk_mutex(other, "o"));
+        }
     }
     redis_proxy_stall(proxy, false);
     mortise_close(client);

@@ -17,7 +17,8 @@
 #include <string.h>
 
 #define WAITERS 50
-#define SERVED_MS 60000 /* the machine may be busy; most take a second or two */
+#define IN_ORDER_MS 5000 /* half of the lease: no waiter's can have ended, however old it was */
+#define SERVED_MS 60000  /* the machine may be busy; most take a second or two */
 
 static const char *kind;
 static _Atomic int inside, overlaps, refused, order;
@@ -127,7 +128,7 @@ static void test_h5_a_hold_survives_a_server_that_is_back_within_the_lease(void 
     assert_int_equal(mortise_init(uri, NULL, NULL), MORTISE_OK);
     mortise_client *holder = open_listening(uri);
     mortise_hold hold = begin(holder, uri, "short");
-    int64_t lease_ends = zk_now_ms() + mortise_hold_remaining_ms(hold);
+    int64_t killed = zk_now_ms(), lease_ends = killed + mortise_hold_remaining_ms(hold);
     zk_place_servers("kill");
     zk_place_servers("restart");
     int error = fate(hold);
@@ -135,13 +136,16 @@ static void test_h5_a_hold_survives_a_server_that_is_back_within_the_lease(void 
         print_message("# the server was not back within the lease\n");
     else
         assert_int_equal(error, MORTISE_OK);
+    bool in_order = error == MORTISE_OK && zk_now_ms() - killed < IN_ORDER_MS;
     if (error == MORTISE_OK) {
         zk_rest_ms(200);
         assert_int_equal(order, 0);
         assert_int_equal(mortise_release(hold), MORTISE_OK);
     }
     await_all_served();
-    for (int i = 0; i < WAITERS && error == MORTISE_OK; i++)
+    if (!in_order)
+        print_message("# no waiter's lease is certain to have lasted\n");
+    for (int i = 0; i < WAITERS && in_order; i++)
         assert_int_equal(waiters[i].place, i + 1);
     mortise_close(holder);
 }

@@ -64,17 +64,17 @@ is_refused() {
 # on_postgres PARAMETERS
 on_postgres() {
     export MORTISE_URL
-    MORTISE_URL="$(python3 "$SERVERS" url "$PLACE/postgres")?lease=2s&$1"
+    MORTISE_URL="$(python3 "$SERVERS" url "$PLACE/postgres")?lease=9s&$1"
 }
 
 # on_mariadb CA [LINE...]: more lines of the option file.
 on_mariadb() {
     export MORTISE_URL
     printf '%s\n' '[client]' ssl-verify-server-cert=1 "ssl-ca=$PLACE/$1.pem" "${@:2}" >"options-$1"
-    MORTISE_URL="$(python3 "$SERVERS" url "$PLACE/mariadb")?lease=2s&option_file=$PWD/options-$1"
+    MORTISE_URL="$(python3 "$SERVERS" url "$PLACE/mariadb")?lease=9s&option_file=$PWD/options-$1"
 }
 
-# The lock is kept over several renewals, waited for and handed over.
+# The lock is held, waited for and handed over.
 takes_turns() {
     "$MORTISE" init
     start run "$1" -- sh -c 'touch holding; until test -e enough; do sleep 0.05; done'
@@ -179,7 +179,7 @@ encrypted() {
 @test "tls= is the same for both: off, required, verify; and doctor says what it is" {
     on_postgres "schema=tls"
     local postgres="$MORTISE_URL" url
-    MORTISE_URL="$(python3 "$SERVERS" url "$PLACE/mariadb")?lease=2s"
+    MORTISE_URL="$(python3 "$SERVERS" url "$PLACE/mariadb")?lease=9s"
     for url in "$postgres" "$MORTISE_URL"; do
         "$MORTISE" init --url "$url&tls=required"
         [ "$(encrypted "$url&tls=off")" = "no" ]
@@ -206,7 +206,7 @@ encrypted() {
     local url kind
     on_postgres "schema=tls"
     for kind in postgres mariadb; do
-        url="$(python3 "$SERVERS" url "$PLACE/$kind")?lease=2s&tls=verify"
+        url="$(python3 "$SERVERS" url "$PLACE/$kind")?lease=9s&tls=verify"
         try_at "$kind-other" "$url&tls_ca=$PLACE/others.pem" &
         try_at "$kind-called" "${url/127.0.0.1/0.0.0.0}&tls_ca=$PLACE/ours.pem" &
     done

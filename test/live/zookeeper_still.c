@@ -108,7 +108,7 @@ static void test_silent_addresses_cost_time_and_no_hold(void **state)
     char uri[256], name[16];
     int first = listen_silently(&silent[0]), second = listen_silently(&silent[1]);
     snprintf(uri, sizeof uri,
-             "zk://127.0.0.1:%u,127.0.0.1:%u,127.0.0.1:%u/still?session=4s&connect=20s", silent[0],
+             "zk://127.0.0.1:%u,127.0.0.1:%u,127.0.0.1:%u/still?session=6s&connect=20s", silent[0],
              silent[1], ports[0]);
     for (int i = 0; i < CLIENTS; i++) {
         clients[i] = zk_open(uri);
