@@ -177,8 +177,13 @@ print(int((at["child-exit"] - at["started"]).total_seconds() * 1000))'
 }
 
 @test "a command under a short session whose tick is not told runs to its end" {
+    local try
     on_server
-    MORTISE_URL="${MORTISE_URL/&tick=500ms/}" run -0 "$MORTISE" run a -- sleep 6
+    for try in 1 2 3 4; do # a machine that stands still for half of the session ends it
+        MORTISE_URL="${MORTISE_URL/&tick=500ms/}" run "$MORTISE" run a -- sleep 6
+        [ "$status" -eq 76 ] || break
+    done
+    [ "$status" -eq 0 ]
 }
 
 @test "G3 the leader and its mortise are killed: the next one leads within the session" {
@@ -218,7 +223,7 @@ print(int((at["child-exit"] - at["started"]).total_seconds() * 1000))'
     done
     all_end_with 69 "${pids[@]}"
     cat said
-    [ "$(wc -l <said)" -eq 4 ]
+    [ "$(grep -cv 'trying again$' said)" -eq 4 ] # -w may say that first, on a busy machine
     run -1 grep "held by" said
 }
 

@@ -61,7 +61,7 @@ class Loss(Place):
         """Whether it was asked for before its end, which has come."""
         asked, over = threading.Event(), threading.Event()
         try:
-            hold = self.client.lock(self.name, max_hold=seconds).acquire()
+            hold = self.client.lock(f"{self.name}-{seconds}", max_hold=seconds).acquire()
             hold.on_revoke(lambda _: asked.set())
             hold.on_lost(lambda _: over.set())
             self.assertTrue(over.wait(LIMIT))
