@@ -24,9 +24,12 @@
 /* --------------------------------------------------------------------- greeting */
 
 /* The abilities of the store, as letters. */
-static void write_abilities(const struct mrt_store_ops *ops, char *can)
+static void write_abilities(const struct mrt_driver *driver, char *can)
 {
-    const mortise_capabilities *has = &ops->capabilities;
+    const struct mrt_store_ops *ops = driver->ops;
+    mortise_capabilities all = ops->capabilities, *has = &all;
+    if (ops->adapt)
+        ops->adapt(driver->store, &all);
     const struct {
         bool is_there;
         char letter;
@@ -77,7 +80,7 @@ bool mrt_desk_greet(struct mrt_peer *peer, const struct mrt_resp_word *label)
     write_owner(peer, label, session->owner);
     TAILQ_INSERT_TAIL(&agent->desk.sessions, session, link);
     peer->session = session;
-    write_abilities(ops, can);
+    write_abilities(&agent->driver, can);
     mrt_time lag = ops->lag ? ops->lag(agent->driver.store) : 0;
     mrt_reply_array(&peer->output, 8);
     mrt_frame_text(&peer->output, "MORTISE");

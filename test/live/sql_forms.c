@@ -696,6 +696,24 @@ static void test_a_server_that_only_pretends_to_lock_is_refused(void **state)
     end(client);
 }
 
+/* By the version's text, which names the product, before anything is locked. */
+static void test_a_server_whose_locks_are_known_to_be_none_is_refused(void **state)
+{
+    (void)state;
+    if (strcmp(sql_forms[0], "advisory") != 0)
+        return;
+    sql_run("ALTER FUNCTION pg_catalog.version() RENAME TO true_version");
+    sql_run("CREATE FUNCTION pg_catalog.version() RETURNS text LANGUAGE sql"
+            " AS $$SELECT 'CockroachDB CCL v23.1.0 (x86_64-pc-linux-gnu)'$$");
+    for (int form = 0; form < SQL_FORMS; form++) {
+        char parameters[64];
+        snprintf(parameters, sizeof parameters, "lease=10s&form=%s", sql_forms[form]);
+        sql_is_refused(zk_place_port(), parameters, "CockroachDB", "without form=");
+    }
+    sql_run("DROP FUNCTION pg_catalog.version()");
+    sql_run("ALTER FUNCTION pg_catalog.true_version() RENAME TO version");
+}
+
 /* Every form's table, too. */
 static int start_place(void **state)
 {
@@ -729,6 +747,7 @@ int main(int count, char **arguments)
         cmocka_unit_test(test_a_frozen_server_is_a_loss),
         cmocka_unit_test(test_an_acquire_behind_a_release_leaves_before_that_is_answered),
         cmocka_unit_test(test_a_server_that_only_pretends_to_lock_is_refused),
+        cmocka_unit_test(test_a_server_whose_locks_are_known_to_be_none_is_refused),
         cmocka_unit_test(test_a_server_that_is_killed_and_comes_back),
     };
     if (count > 1)

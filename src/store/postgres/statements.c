@@ -183,7 +183,8 @@ static const char mrt_pg_sql_bump[] =
   wait or 0, $9 epoch, $10 value, $11 linger, $12 delay. The session's row is locked in share mode
   until the end: so either a reconnection that raises the epoch waits for this, or this sees the new
   epoch. A holder that lingers is notified of a ticket that queues. Each table is read only once:
-  starting a scan takes longer than running it. */
+  starting a scan takes longer than running it. The queue's row must be of this very transaction: if
+  something in between has ended that since, the row is not locked any more. */
 static const char mrt_pg_sql_append[] =
     "WITH line AS (SELECT t.session, t.id, t.number, t.weight, t.kind, t.capacity, t.linger,"
     " s.expires, sum(t.weight) OVER (ORDER BY t.number) AS upto"
@@ -195,10 +196,14 @@ static const char mrt_pg_sql_append[] =
     " min(expires) AS expires,"
     " min(number) FILTER (WHERE session = $3 AND id = $2) AS old FROM line),"
     " me AS (SELECT id FROM session WHERE id = $3 AND epoch = $9 FOR SHARE),"
+    " row AS (SELECT name, number, CASE WHEN xmin = pg_current_xact_id()::xid THEN 0 ELSE"
+    " concat('{something before the server, such as pgpool, splits transactions (', xmin,"
+    " '); connect to the server itself, or through pgbouncer}')::int END AS split"
+    " FROM queue WHERE name = $1),"
     " mine AS (INSERT INTO ticket"
     " (session, id, queue, number, weight, kind, capacity, since, asked, value, linger, delay)"
     " SELECT me.id, $2, q.name, q.number, $4, $5, $6, clock_timestamp(), 0, $10, $11::int = 1, $12"
-    " FROM me, queue q, ahead a WHERE q.name = $1 AND a.kind IS NULL AND a.old IS NULL"
+    " FROM me, row q, ahead a WHERE q.split = 0 AND a.kind IS NULL AND a.old IS NULL"
     " AND (a.weight + $4 <= $6 OR ($7::int = 0 AND ($8 = 0 OR a.waiting < $8)))"
     " RETURNING number, value)"
     " SELECT " MRT_APPEND_ROW("m.number", "a.old", "a.weight", LEFT("a.expires"),

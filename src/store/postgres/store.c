@@ -5,10 +5,10 @@
  * The check of a new connection tells whether there is a pooler. One that gives each transaction
  * another server process takes LISTEN away, and everything else that a session is. It shows: the
  * greeting has another process number than the server, or the process has been used before; if
- * neither, by a renewal in another process. Then the store is `pooled`: each transaction begins
- * with the settings that it needs (MRT_PG_BRIEF), no statement is prepared, and waiters look. That
- * is right, and slower, also where a pooler does keep sessions apart. Until the check is answered,
- * nothing is left behind in a process that is not ours.
+ * neither, by a renewal in another process, and the client connects anew. Then the store is
+ * `pooled`: each transaction begins with the settings that it needs (MRT_PG_BRIEF), no statement is
+ * prepared, and waiters look. That is right, and slower, also where a pooler does keep sessions
+ * apart. Until the check is answered, nothing is left behind in a process that is not ours.
  */
 #include "store/sql/store.h"
 #include "store/postgres/internal.h"
@@ -292,8 +292,10 @@ bool mrt_sql_driver_same(struct mrt_sql_store *store, const struct mrt_sql_reque
         return true;
     if (store->steps || *pooler != MRT_PG_POOLER_AUTO)
         return false;
-    *pooler = MRT_PG_POOLER_TRANSACTION; /* on later connections, too */
-    store->pooled = true;
+    *pooler = MRT_PG_POOLER_TRANSACTION; /* on all later connections */
+    mrt_sql_reject(store, MORTISE_EUNREACHABLE,
+                   "PostgreSQL: there is a connection pooler before the server; connecting anew "
+                   "without a session of the server's");
     return true;
 }
 

@@ -238,7 +238,6 @@ static bool read_result(struct mrt_sql_store *store, struct mrt_sql_request *req
             request->rows = result;
             return false;
         }
-        break;
         if (statement == MRT_PG_BRIEF && !is_own(request, result))
             lose_count(store);
         break;

@@ -62,7 +62,7 @@ void mrt_sql_driver_turn(struct mrt_sql_store *store, mrt_time now);
 /* Reads the answer of SETUP, and calls mrt_sql_connected or mrt_sql_reject. */
 void mrt_sql_driver_check(struct mrt_sql_store *store, const struct mrt_sql_request *request);
 /* Whether a RENEW was answered by the same connection of the server as SETUP, or need not be: a
-   store that can do without becomes `pooled`. */
+   store that can do without connects anew and is `pooled` then. */
 bool mrt_sql_driver_same(struct mrt_sql_store *store, const struct mrt_sql_request *request);
 /* Whether a RENEW, or a form's proof, shows that its server can still be written to. True where a
    server becomes read-only only by ending its connections. */

@@ -115,19 +115,6 @@ void mrt_sql_ask_elsewhere(struct mrt_sql_store *store, struct mrt_sql_request *
     TAILQ_INSERT_HEAD(&store->waiting, request, link);
 }
 
-/* Those who have relied on notifications, which may be with somebody else. */
-static void wake_all(struct mrt_sql_store *store)
-{
-    const struct mrt_sql_session *session;
-    struct mrt_sql_observer *observer;
-    TAILQ_FOREACH (session, &store->sessions, link) {
-        struct mrt_event event = {.type = MRT_WAKE, .session = session->id};
-        mrt_sql_tell(store, &event);
-    }
-    TAILQ_FOREACH (observer, &store->observers, link)
-        observer->due = 0;
-}
-
 void mrt_sql_finish_renew(struct mrt_sql_store *store, struct mrt_sql_request *request,
                           mrt_time now)
 {
@@ -139,14 +126,11 @@ void mrt_sql_finish_renew(struct mrt_sql_store *store, struct mrt_sql_request *r
         mrt_sql_ask_elsewhere(store, request, MORTISE_EUNREACHABLE, "the server is read-only");
         return;
     }
-    bool was_pooled = store->pooled;
     if (!mrt_sql_driver_same(store, request))
         mrt_sql_reject(store, MORTISE_ENOTSUPPORTED,
                        "%s: the pooler gives each transaction another connection; locks "
                        "need a pooler in session mode",
                        mrt_sql_product);
-    if (store->pooled != was_pooled)
-        wake_all(store);
     compare_tickets(store, request);
     mrt_sql_on_disk(store);
     mrt_sql_remove_again(store, now);
