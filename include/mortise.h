@@ -199,7 +199,15 @@ enum {
     MORTISE_SHORT_LIVED = 1 << 2,
     /* mortise_list shows this host's name and this process's number beside what the client
        holds and waits for. For people: anybody who may write there can forge it. */
-    MORTISE_TELL_PROCESS = 1 << 3
+    MORTISE_TELL_PROCESS = 1 << 3,
+    /* The client has its thread, and the caller's event loop takes the store's answers where it
+       can: it polls mortise_fd for reading, without a limit of time, and calls mortise_process when
+       there is something, and also when mortise_next_timeout_ms is 0 after a call that may end in a
+       callback, as an asynchronous acquire or a release. Callbacks that are due then run there, and
+       an answer costs no switch of thread. When the event loop has not called for 20 ms, the thread
+       does all that by itself, so a loop that is busy delays no renewal. A callback may come on
+       either thread, but never two at a time. */
+    MORTISE_SHARED_LOOP = 1 << 4
 };
 
 typedef void (*mortise_log_callback)(void *argument, const char *message);
@@ -771,18 +779,22 @@ MORTISE_API void mortise_cancel(mortise_operation *operation);
 
 /*
  * Of a client with MORTISE_FOREIGN_LOOP: poll the descriptor for reading, for at most
- * mortise_next_timeout_ms, then call mortise_process, which does not block.
- * Negative: EINVALID for a client with a thread; EFORKED.
+ * mortise_next_timeout_ms, then call mortise_process, which does not block. Of one with
+ * MORTISE_SHARED_LOOP: poll it for reading, and stop that before mortise_close.
+ * Negative: EINVALID for another client, which has a thread; EFORKED; ENOMEM.
  */
 MORTISE_API int mortise_fd(const mortise_client *client);
 /*
- * The longest time to poll for; -1: no limit.
- * Negative: EINVALID for a client with a thread; EFORKED.
+ * The longest time to poll for; -1: no limit. With MORTISE_SHARED_LOOP 0 if callbacks are due, else
+ * -1.
+ * Negative: EINVALID for another client, which has a thread; EFORKED.
  */
 MORTISE_API int mortise_next_timeout_ms(mortise_client *client);
 /*
  * Reads what the store has answered, and calls back.
- * 0; EINVALID for a client with a thread; EFORKED; EDEADLOCK inside a callback.
+ * 0; EINVALID for another client, which has a thread; EFORKED; EDEADLOCK inside a callback.
+ * EBUSY, with MORTISE_SHARED_LOOP: the client's thread is calling the store now, and reads what
+ * there is: poll again in a millisecond.
  */
 MORTISE_API int mortise_process(mortise_client *client);
 

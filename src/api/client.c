@@ -23,8 +23,9 @@
 #define DEFAULT_TIMEOUT_MS 5000
 #define FAIR_AFTER MRT_MILLISECOND
 #define SILENCE_TOLD (700 * MRT_MILLISECOND)
-#define KNOWN_FLAGS \
-    (MORTISE_FOREIGN_LOOP | MORTISE_STRICT | MORTISE_SHORT_LIVED | MORTISE_TELL_PROCESS)
+#define KNOWN_FLAGS                                                                       \
+    (MORTISE_FOREIGN_LOOP | MORTISE_STRICT | MORTISE_SHORT_LIVED | MORTISE_TELL_PROCESS | \
+     MORTISE_SHARED_LOOP)
 
 int64_t mortise_now_ns(void)
 {
@@ -80,6 +81,9 @@ static int read_options(const mortise_client_options *options, mortise_client_op
     if (chosen->flags & ~(uint32_t)KNOWN_FLAGS)
         return mrt_error(MORTISE_EINVALID, "unknown flags 0x%x in mortise_client_options",
                          chosen->flags & ~(uint32_t)KNOWN_FLAGS);
+    if (chosen->flags & MORTISE_FOREIGN_LOOP && chosen->flags & MORTISE_SHARED_LOOP)
+        return mrt_error(MORTISE_EINVALID, "MORTISE_FOREIGN_LOOP and MORTISE_SHARED_LOOP exclude "
+                                           "each other");
     if ((error = check_numbers(chosen)) != MORTISE_OK)
         return error;
     if (chosen->give_up_ms < 0 || chosen->give_up_ms > MRT_GIVE_UP_MAX_MS)
@@ -153,6 +157,8 @@ static int open_store(mortise_client *client, const struct mrt_uri *uri, const c
                             options->flags & MORTISE_FOREIGN_LOOP, options->contact,
                             options->contact_argument);
     client->driver.prefix_length = client->prefix_length;
+    if (error == MORTISE_OK && options->flags & MORTISE_SHARED_LOOP)
+        mrt_reader_share(&client->driver);
     return error;
 }
 

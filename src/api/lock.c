@@ -423,9 +423,10 @@ int mortise_interrupt_fd(mortise_client *client)
 static int check_foreign(const mortise_client *client, bool blocking)
 {
     int error = mrt_client_check(client, blocking);
-    if (error == MORTISE_OK && !client->driver.foreign)
+    if (error == MORTISE_OK && !client->driver.foreign && !client->driver.reader.shared)
         error = mrt_error(MORTISE_EINVALID, "this client has a thread of its own: open it with "
-                                            "MORTISE_FOREIGN_LOOP to run it yourself");
+                                            "MORTISE_FOREIGN_LOOP or MORTISE_SHARED_LOOP to run "
+                                            "it yourself");
     return error;
 }
 
@@ -443,6 +444,8 @@ int mortise_next_timeout_ms(mortise_client *client)
     struct mrt_driver *driver = &client->driver;
     mrt_driver_enter(driver);
     mrt_time left = mrt_loop_left(driver);
+    if (driver->reader.shared && left > 0)
+        left = MRT_TIME_NEVER; /* its thread has the timers */
     mrt_driver_leave_quietly(driver);
     if (left == MRT_TIME_NEVER)
         return -1;
@@ -457,6 +460,11 @@ int mortise_process(mortise_client *client)
         return error;
     struct mrt_driver *driver = &client->driver;
     mrt_driver_enter(driver);
+    if (driver->reader.shared) {
+        error = mrt_reader_help(driver) ? MORTISE_OK : MORTISE_EBUSY;
+        mrt_driver_leave(driver, MRT_TIME_NEVER);
+        return error;
+    }
     mrt_loop_look(driver);
     mrt_loop_turn(driver, mrt_driver_patience(MRT_TIME_NEVER));
     mrt_driver_leave_quietly(driver);

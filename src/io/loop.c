@@ -200,7 +200,7 @@ int mrt_loop_interrupt_fd(struct mrt_driver *driver)
         return driver->interrupt[1];
     if (pipe2(driver->interrupt, O_CLOEXEC | O_NONBLOCK) != 0)
         return mrt_error(MORTISE_ENOMEM, "no descriptors left for a pipe");
-    if (driver->epoll_fd >= 0)
+    if (driver->epoll_fd >= 0 && driver->foreign)
         watch(driver->epoll_fd, driver->interrupt[0]);
     mrt_loop_kick(driver);
     return driver->interrupt[1];
@@ -210,11 +210,14 @@ int mrt_loop_fd(struct mrt_driver *driver)
 {
     if (driver->epoll_fd >= 0)
         return driver->epoll_fd;
+    if (driver->reader.shared && driver->store_fd >= 0)
+        return driver->store_fd; /* the rest is for the client's thread */
     int fd = epoll_create1(EPOLL_CLOEXEC);
     if (fd < 0)
         return MORTISE_ENOMEM;
-    if (!watch(fd, driver->kick_fd) || !watch(fd, driver->store_fd) ||
-        !watch(fd, driver->interrupt[0])) {
+    bool own = !driver->reader.shared;
+    if (!watch(fd, own ? driver->kick_fd : -1) || !watch(fd, driver->store_fd) ||
+        !watch(fd, own ? driver->interrupt[0] : -1)) {
         close(fd);
         return MORTISE_ENOMEM;
     }

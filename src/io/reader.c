@@ -16,6 +16,11 @@
  *  - other threads are blocked, or an event may be urgent (mrt_reader_disable);
  *  - the store has something under way that must be read to go on (answers_may_wait);
  *  - the program has just registered a callback, or is closing.
+ * With MORTISE_SHARED_LOOP the program's event loop is in the reader's place (mrt_reader_help). It
+ * sleeps where the library does not see it, so each of its calls counts as one reader that comes
+ * and goes, and the loop stays away for GRACE after it. It makes the callbacks that are due, in the
+ * loop's and in the teller's place, which are not woken for them meanwhile.
+ *
  * Safety does not depend on any of this: how long a hold is valid is computed from the clock.
  *
  * Invariant: the loop never leaves the store's descriptor (`loop_away_until`) for longer than
@@ -45,6 +50,38 @@ void mrt_reader_disable(struct mrt_driver *driver)
     if (!driver->reader.disabled)
         mrt_reader_recall(driver);
     driver->reader.disabled = true;
+}
+
+void mrt_reader_share(struct mrt_driver *driver)
+{
+    pthread_mutex_lock(&driver->mutex);
+    driver->reader.shared = driver->reader.disabled = true;
+    pthread_mutex_unlock(&driver->mutex);
+}
+
+/* The loop may leave the store to the program's event loop, which polls it. */
+static void note_help(struct mrt_driver *driver)
+{
+    struct mrt_reader *reader = &driver->reader;
+    mrt_time now = mrt_time_now();
+    if (!reader->may_wait || reader->blocked > 0 || driver->draining ||
+        now < reader->no_reader_until)
+        return;
+    reader->frequent = now < reader->next_reader_until;
+    reader->next_reader_until = now + GRACE;
+}
+
+bool mrt_reader_help(struct mrt_driver *driver)
+{
+    struct mrt_reader *reader = &driver->reader;
+    note_help(driver);
+    driver->want_process |= mrt_loop_poll(driver, -1, true, 0);
+    bool free = !driver->driving;
+    reader->helps = true;
+    mrt_driver_flush(driver, mrt_driver_patience(MRT_TIME_NEVER));
+    reader->helps = false;
+    mrt_tell(driver);
+    return free;
 }
 
 /* Whether only the reader waits for events of the store. */

@@ -22,12 +22,17 @@ struct mrt_reader {
     bool frequent;              /* a reader came within GRACE of the one before */
     int blocked;                /* threads in mrt_driver_wait */
     bool disabled;              /* mrt_reader_disable */
+    bool shared;                /* the program's event loop helps: mrt_reader_help */
+    bool helps;                 /* it does now, and makes the callbacks that are due */
     bool may_wait;              /* answers_may_wait, when the store was last called */
     bool sleeps;                /* the reader does */
     bool looks_away;            /* as the loop's */
     int fd;                     /* wakes the reader; -1: none has read */
 };
 
+/* At the opening: the program's event loop takes the loop's place where it can, as with
+   MORTISE_SHARED_LOOP. */
+void mrt_reader_share(struct mrt_driver *driver);
 /* Between enter and leave: waits for `wait` as the loop would, if its caller may be the
    reader; false: it may not. It may return early. */
 bool mrt_reader_wait(struct mrt_driver *driver, struct mrt_call *wait, mrt_time deadline);
@@ -36,6 +41,9 @@ bool mrt_reader_wait(struct mrt_driver *driver, struct mrt_call *wait, mrt_time 
 void mrt_reader_recall(struct mrt_driver *driver);
 /* From now on the loop reads all events of the store, because callbacks may wait for them. */
 void mrt_reader_disable(struct mrt_driver *driver);
+/* Between enter and leave, in that event loop: reads what the store has answered, and calls back.
+   False: another thread is calling the store, and reads it. */
+bool mrt_reader_help(struct mrt_driver *driver);
 /* Until when the loop leaves the store's descriptor to others; 0: it does not. */
 mrt_time mrt_reader_until(const struct mrt_driver *driver, mrt_time now);
 /* Wakes the reader, if it sleeps. */

@@ -158,7 +158,7 @@ void mrt_tell(struct mrt_driver *driver)
     driver->calling = true;
     call_back(driver);
     driver->calling = false;
-    if (driver->teller.begun)
+    if (driver->teller.begun && mrt_tell_waits(driver))
         mrt_park_wake(&driver->teller.park); /* it may have begun meanwhile */
 }
 
@@ -166,6 +166,10 @@ void mrt_tell(struct mrt_driver *driver)
 
 void mrt_tell_kick(struct mrt_driver *driver)
 {
+    if (driver->reader.helps)
+        return; /* it calls back next */
+    if (!driver->teller.begun && driver->reader.shared && driver->reader.loop_away_until > 0)
+        return; /* the program's event loop calls back, or the loop when it is back */
     if (!driver->teller.begun)
         mrt_loop_kick(driver);
     else if (!driver->calling) /* else the thread that calls back wakes it at the end */

@@ -131,6 +131,16 @@ open(\"got\", \"w\").write(repr(data))" & sleep 600'
     [ "$status" -eq 75 ]
 }
 
+@test "u7 two stores of two users are two: -v names each, and a refusal says what both can use" {
+    run -0 "$MORTISE" run -v a -- env XDG_STATE_HOME="$T/other" "$MORTISE" run -n -v a -- true
+    [[ "${lines[0]}" == "mortise: a: acquired after "*", at sqlite:$XDG_STATE_HOME/mortise/locks.db" ]]
+    [[ "${lines[1]}" == "mortise: a: acquired after "*", at sqlite:$T/other/mortise/locks.db" ]]
+    mkdir -m 777 shared
+    chmod 777 shared
+    fails_with 78 "$MORTISE" run --url "sqlite://$T/shared/locks.db" a -- true
+    [[ "${lines[0]}" == *"or a server, if several users share the locks" ]]
+}
+
 @test "u8 a user without a home has the place that a service manager names, or is told what to do" {
     [ "$(id -u)" -eq 0 ] || skip "needs root"
     local advice='make a directory of your own (mkdir -m 700 DIRECTORY), and set XDG_STATE_HOME=DIRECTORY or MORTISE_URL=sqlite:DIRECTORY/locks.db'

@@ -126,7 +126,7 @@ not_due() {
     [[ "$output" == *'"event": "not-due"'*"\"every_ms\": $3"* ]]
 }
 
-@test "--every: hourly and daily are the periods 1h and 1d" {
+@test "u46 --every: hourly and daily are the periods 1h and 1d" {
     local period other ms
     while read -r period other ms; do
         not_due "$period" "$other" "$ms" || not_due "$period" "$other" "$ms"

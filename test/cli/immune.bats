@@ -60,7 +60,7 @@ is_told() {
 
 @test "a limit of time: the command that cannot be stopped keeps the lock" {
     prepare
-    as_nobody run --max-hold 300ms --grace 100ms a -- ./sudo --reuid 0 sh -c 'touch holding; until [ -e end ]; do sleep 0.05; done'
+    as_nobody run --max-hold 2s --grace 100ms a -- ./sudo --reuid 0 sh -c 'touch holding; until [ -e end ]; do sleep 0.05; done'
     until_true grep "cannot be stopped.*the lock stays held" err
     run -75 setpriv --reuid nobody --clear-groups ./mortise run -n a true
     touch end

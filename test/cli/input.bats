@@ -150,7 +150,7 @@ nothing_created() {
     [ "$output" = "mortise: --url is empty" ]
 }
 
-@test "init says so where a store needs nothing before its first use" {
+@test "u46 init says so where a store needs nothing before its first use" {
     run -0 "$MORTISE" init
     [ "$output" = "this store needs nothing before its first use" ]
     run -0 "$MORTISE" init --print-sql

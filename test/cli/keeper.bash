@@ -59,6 +59,7 @@ wait_for_next() {
 }
 
 keeper_keeps() {
+    MORTISE_URL=${MORTISE_URL/%=2s/=9s} # no lease is waited for
     start_script k
     run -75 "$MORTISE" run -n k true
     "$MORTISE" renew --token-file token.k k >fence
@@ -76,6 +77,7 @@ keeper_keeps() {
 
 keeper_ends_with_the_script() {
     local scripts=() keepers=() next=() name
+    MORTISE_URL=${MORTISE_URL/%=2s/=9s}
     for name in e1 e2; do
         start_script $name
         scripts+=("$SCRIPT")
@@ -129,6 +131,7 @@ keeper_is_killed() {
 
 # A script that holds a lock waits for what it calls, which would wait for the script.
 keeper_is_not_waited_for_in_vain() {
+    MORTISE_URL=${MORTISE_URL/%=2s/=9s}
     run -0 timeout 60 bash -c '"$MORTISE" acquire v >token
         "$MORTISE" acquire x >other
         "$MORTISE" acquire -s y >reader
@@ -160,6 +163,7 @@ keeper_is_not_waited_for_in_vain() {
 
 # GN-06: who dies is the keeper; not the script, which lets it give the lock back.
 keeper_leaves_a_delay() {
+    MORTISE_URL=${MORTISE_URL/%=2s/=4s} # l1 must not be lost
     start_script l1 --lock-delay 1h
     touch end.l1
     start run l1 true
@@ -177,6 +181,7 @@ keeper_leaves_a_delay() {
 # On stores with leases.
 keeper_stands_still() {
     local scripts=() keepers=() next=() name
+    MORTISE_URL=${MORTISE_URL/%=2s/=4s} # none may be lost before
     start_script s1 --on-lost term --grace 300ms
     scripts+=("$SCRIPT") keepers+=("$KEEPER")
     W=own start_script s2

@@ -33,7 +33,7 @@ load helper
     [[ "${lines[3]}" =~ ^deploy\ +2\ +[0-9]+\ +[0-9.]+s\ +true\ host\ $host\ pid\ $second$ ]]
 }
 
-@test "ls --json: fields and types" {
+@test "u11 ls --json: fields and types" {
     start_holder 'a"b\c/ü'
     start run 'a"b\c/ü' -- true
     until_true waiters 'a"b\c/ü' 1

@@ -21,7 +21,7 @@ sql() {
 # The store in a database of the test's own.
 on_schema() {
     export MORTISE_URL
-    MORTISE_URL="$(host_url)/$1?lease=2s"
+    MORTISE_URL="$(host_url)/$1?lease=9s"
 }
 
 @test "J9 without the schema the error names mortise init" {

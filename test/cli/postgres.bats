@@ -16,7 +16,7 @@ sql() {
 # The store in a schema of the test's own.
 on_schema() {
     export MORTISE_URL
-    MORTISE_URL="$(server_url)?schema=$1&lease=2s"
+    MORTISE_URL="$(server_url)?schema=$1&lease=9s"
 }
 
 @test "J9 without the schema the error names mortise init" {

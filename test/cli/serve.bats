@@ -160,7 +160,7 @@ PY
     grep -i '^x-content-type-options: nosniff' head
 }
 
-@test "serve: metrics are as Prometheus reads them, and sums are right" {
+@test "u27 serve: metrics are as Prometheus reads them, and sums are right" {
     serve --metric-locks 1
     start_holder first
     until_true metric 'mortise_lock_holders{lock="first"}' 1

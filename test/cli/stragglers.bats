@@ -44,9 +44,8 @@ straggler_is_gone() {
 }
 
 @test "--stragglers=wait: the lock is not free while one lives" {
-    start run --stragglers wait a -- sh -c "$(leaving); exit 7"
-    until_true test -s pid
-    sleep 0.5
+    start run -v --stragglers wait a -- sh -c "$(leaving); exit 7" 2>said
+    until_true grep "the command has ended, others that descend from it live on" said
     straggler_runs
     run -75 "$MORTISE" run -n a true
     kill "$(cat pid)"
@@ -76,9 +75,9 @@ is_kept_for_it() {
 }
 
 @test "--stragglers=wait: a signal for mortise ends them" {
-    start run --stragglers wait --grace 0.3 a -- sh -c "$(leaving "trap : TERM; while :; do sleep 1; done")"
-    until_true test -s pid
-    sleep 0.3
+    start run -v --stragglers wait --grace 0.3 a -- \
+        sh -c "$(leaving "trap : TERM; while :; do sleep 1; done")" 2>said
+    until_true grep "the command has ended, others that descend from it live on" said
     kill -TERM "$PID"
     finish "$PID"
     [ "$code" -eq 0 ] # the command had ended before

@@ -1078,7 +1078,7 @@ static int run(const char *given, bool claims)
     struct CMUnitTest chosen[sizeof tests / sizeof tests[0]];
     bool zookeeper = strncmp(given, "zk:", 3) == 0,
          one_session = zookeeper || strncmp(given, "agent:", 6) == 0,
-         apart = strncmp(given, "redis:", 6) == 0, by_connection = strstr(given, "form=");
+         apart = strncmp(given, "redis", 5) == 0, by_connection = strstr(given, "form=");
     size_t kept = 0;
     for (size_t i = 0; i < sizeof tests / sizeof tests[0]; i++)
         if (!(by_connection && AMONG(tests[i].name, not_by_connection)) &&

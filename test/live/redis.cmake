@@ -33,6 +33,14 @@ foreach(part acquire owner async life contest shared multi election cell operato
   endif()
   redis_test(api_${part}_redis test_api_${part} "store;waits" "{}/0?session=${session}")
 endforeach()
+if(TARGET mortise_module_tls)
+  foreach(part conform_operator api_acquire)
+    string(REPLACE conform_operator conform_operator_memory program test_${part})
+    add_test(NAME ${part}_rediss COMMAND ${redis_servers} --tls with redis $<TARGET_FILE:${program}>
+             "{}/0?session=2s")
+    set_tests_properties(${part}_rediss PROPERTIES TIMEOUT 180 LABELS "store;waits")
+  endforeach()
+endif()
 # Five members; the lease is short, and each is given time to answer: the machine may be busy.
 # Tests of fences, queues or lists are left out: it has none of these.
 function(redlock_test name program)
@@ -94,6 +102,9 @@ foreach(suite redis_faults redis_access redis_claim redis_detach redis_waiters r
 endforeach()
 
 if(COMMAND mortise_bats_suite)
+  if(TARGET mortise_module_tls)
+    mortise_bats_suite(redis_tls ${CMAKE_CURRENT_SOURCE_DIR}/redis_tls.bats waits)
+  endif()
   mortise_bats_suite(redlock ${CMAKE_CURRENT_SOURCE_DIR}/redlock.bats waits)
   mortise_bats_suite(redis_cluster ${CMAKE_CURRENT_SOURCE_DIR}/redis_cluster.bats waits)
   if(BATS AND TARGET mortise)

@@ -87,12 +87,48 @@ static void test_uris_that_are_refused(void **state)
     }
 }
 
-static void test_tls_is_refused_and_never_left_out_silently(void **state)
+static void test_tls_is_that_of_the_uri_and_never_left_out_silently(void **state)
 {
     (void)state;
+    static const struct {
+        const char *uri;
+        enum mrt_redis_tls tls;
+    } rows[] = {
+        {"redis://h", MRT_REDIS_TLS_OFF},
+        {"redis://h?tls=off", MRT_REDIS_TLS_OFF},
+        {"redis+unix:///s?tls=off", MRT_REDIS_TLS_OFF},
+        {"rediss://h", MRT_REDIS_TLS_VERIFY},
+        {"rediss://h:1/2?tls=verify&tls_ca=/a", MRT_REDIS_TLS_VERIFY},
+        {"rediss://h?tls=required&tls_cert=/b&tls_key=/c", MRT_REDIS_TLS_REQUIRED},
+    };
+    static const char *const refused[] = {
+        "redis://h?tls=verify",
+        "redis://h?tls=required",
+        "redis://h?tls_ca=/a",
+        "redis+unix:///s?tls=verify",
+        "redis://h?tls_cert=/b&tls_key=/c",
+        "rediss://h?tls=off",
+        "rediss://h?tls=yes",
+        "rediss://h?tls=",
+        "rediss://h?tls_ca=",
+        "rediss://h?tls_ca=a",
+        "rediss://h?tls_cert=/b",
+        "rediss://h?tls_key=/c",
+        "rediss://h?tls=required&tls_ca=/a",
+    };
     struct mrt_redis_address address;
-    assert_int_equal(parse("rediss://localhost", &address), MORTISE_ENOTSUPPORTED);
-    assert_non_null(strstr(mortise_error_detail(), "stunnel"));
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        assert_int_equal(parse(rows[i].uri, &address), MORTISE_OK);
+        assert_int_equal(address.tls, rows[i].tls);
+    }
+    assert_string_equal(address.shown, "rediss://h:6379/0");
+    assert_string_equal(address.tls_cert, "/b");
+    assert_string_equal(address.tls_key, "/c");
+    for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++) {
+        if (parse(refused[i], &address) != MORTISE_EURI)
+            fail_msg("%s", refused[i]);
+        assert_true(strlen(mortise_error_detail()) > 0);
+    }
 }
 
 /* ------------------------------------------------------------------- secrets */
@@ -232,7 +268,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_uris_and_their_canonical_form),
         cmocka_unit_test(test_uris_that_are_refused),
-        cmocka_unit_test(test_tls_is_refused_and_never_left_out_silently),
+        cmocka_unit_test(test_tls_is_that_of_the_uri_and_never_left_out_silently),
         cmocka_unit_test(test_se_01_no_password_in_a_uri_and_none_is_shown),
         cmocka_unit_test(test_se_02_the_password_is_a_line_in_a_safe_file),
         cmocka_unit_test(test_se_02_a_password_of_redis_may_stand_in_the_environment),

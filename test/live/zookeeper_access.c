@@ -238,6 +238,8 @@ static void test_se_01_nodes_are_the_creators_and_others_may_make_their_own(void
     assert_null(strchr(strchr(acl, '\n') + 1, '\n'));
     assert_non_null(strstr(raw(ALICE, "acl /test/root/mortise/team"), "c world:anyone\n"));
     assert_non_null(strstr(raw(ALICE, "acl /test/root/mortise"), "rwcda digest:alice:"));
+    /* The server would delete it once it is empty, and the next client make it for itself alone. */
+    assert_string_equal(raw(ALICE, "make /test/root/mortise/stays"), "");
     snprintf(command, sizeof command, "children %s", directory);
     assert_string_equal(raw(BOB, command), "NoAuthError\n");
     assert_string_equal(raw("-", command), "NoAuthError\n");
@@ -322,6 +324,7 @@ static void test_se_01_a_lock_is_shared_with_the_user_of_a_digest(void **state)
         open_heard(uri_of(alice_file, "&acl=digest:bob:SwwsRBYCIed2Mjc4WyhT0cgRRi8="));
     mortise_client *bob = open_heard(uri_of(bob_file, ""));
     mortise_hold held = zk_acquire(zk_mutex(alice, "shared")), none;
+    assert_string_equal(raw(ALICE, "make /test/root/mortise/shared/stays"), ""); /* as above */
     assert_int_equal(mortise_try_acquire(zk_mutex(bob, "shared"), &none), MORTISE_EBUSY);
     assert_int_equal(mortise_release(held), MORTISE_OK);
     assert_int_equal(mortise_release(zk_acquire(zk_mutex(bob, "shared"))), MORTISE_OK);

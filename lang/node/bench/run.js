@@ -2,10 +2,13 @@
 'use strict';
 // Measures the Node package beside redlock from npm, on the same Redis server, in turns:
 //
-//   tools/servers with redis node lang/node/bench/run.js {} [ROUNDS]
+//   tools/servers --production with redis node lang/node/bench/run.js {} [ROUNDS [SECONDS]]
 //
-// A round acquires and releases a free lock CYCLES times, and has TASKS tasks of as many clients
-// take turns on one lock. A figure is the median of the rounds, in acquisitions a second. JSON.
+// In each case of a round either takes and gives back a lock for SECONDS: one task a free lock
+// (`alone`), TASKS tasks of one client and of as many clients one lock together (`shared`,
+// `contended`). A figure is the median of the rounds, in acquisitions a second; a ratio is taken
+// within a round, because a busy moment hits both, and is the median of these. `share` is that of the
+// task that had the lock least often, of what would be its part. JSON.
 const path = require('node:path');
 const { execSync } = require('node:child_process');
 const { Client } = require('..');
@@ -13,13 +16,8 @@ const { Client } = require('..');
 const modules = execSync('npm root -g', { encoding: 'utf8' }).trim();
 const Redis = require(path.join(modules, 'ioredis'));
 const Redlock = require(path.join(modules, 'redlock'));
-const CYCLES = 2000, TASKS = 8, TURNS = 100;
-
-async function timed(count, work) {
-  const begin = process.hrtime.bigint();
-  await work();
-  return count / (Number(process.hrtime.bigint() - begin) / 1e9);
-}
+const TASKS = 8;
+const CASES = { alone: { tasks: 1 }, shared: { tasks: TASKS }, contended: { tasks: TASKS, clients: true } };
 
 function ours(clients, name) {
   const locks = clients.map((client) => client.mutex(name));
@@ -39,41 +37,52 @@ function theirs(clients, name) {
   };
 }
 
-async function alone(take) {
-  return timed(CYCLES, async () => {
-    for (let i = 0; i < CYCLES; i++)
-      await (await take(0))();
-  });
-}
-
-async function contended(take) {
-  return timed(TASKS * TURNS, () => Promise.all(Array.from({ length: TASKS }, async (_, i) => {
-    for (let turn = 0; turn < TURNS; turn++) {
-      const give = await take(i);
+/** How often the tasks had the lock, in sum a second, and the least of them. */
+async function measure(take, { tasks, clients }, seconds) {
+  const counts = Array(tasks).fill(0), begin = performance.now();
+  const end = begin + seconds * 1000;
+  await Promise.all(counts.map(async (_, i) => {
+    while (performance.now() < end) {
+      const give = await take(clients ? i : 0);
       await give();
+      counts[i]++;
     }
-  })));
+  }));
+  const sum = counts.reduce((a, b) => a + b);
+  return { rate: sum * 1000 / (performance.now() - begin), share: Math.min(...counts) * tasks / sum };
 }
 
 function median(values) {
-  return Math.round(values.sort((a, b) => a - b)[Math.floor(values.length / 2)]);
+  return values.sort((a, b) => a - b)[Math.floor(values.length / 2)];
+}
+
+function result(rounds) {
+  const of = (who, what) => median(rounds.map((round) => round[who][what]));
+  return {
+    mortise: Math.round(of('mortise', 'rate')), redlock: Math.round(of('redlock', 'rate')),
+    ratio: Number(median(rounds.map(({ mortise, redlock }) => mortise.rate / redlock.rate)).toFixed(2)),
+    share: { mortise: Number(of('mortise', 'share').toFixed(2)),
+      redlock: Number(of('redlock', 'share').toFixed(2)) },
+  };
 }
 
 (async () => {
-  const url = process.argv[2], rounds = Number(process.argv[3] || 5);
+  const [, , url, rounds = '7', seconds = '1'] = process.argv;
   const mine = await Promise.all(Array.from({ length: TASKS }, () => Client.open(url)));
   const others = Array.from({ length: TASKS }, () => new Redis(url));
   const takes = { mortise: ours(mine, 'bench'), redlock: theirs(others, 'bench-redlock') };
-  const figures = {};
-  for (let round = 0; round < rounds; round++)
-    for (const [who, take] of Object.entries(takes))
-      for (const [what, measure] of Object.entries({ alone, contended }))
-        ((figures[what] ??= {})[who] ??= []).push(await measure(take));
-  for (const what of Object.values(figures))
-    for (const who of Object.keys(what))
-      what[who] = median(what[who]);
-  console.log(JSON.stringify({ unit: 'acquisitions a second', rounds, node: process.version,
-    ...figures }, null, 2));
+  const measured = {};
+  for (let round = 0; round <= Number(rounds); round++)
+    for (const [name, kind] of Object.entries(CASES)) {
+      const figures = {};
+      for (const [who, take] of Object.entries(takes))
+        figures[who] = await measure(take, kind, Number(seconds));
+      if (round > 0) // the first one warms the compiler
+        (measured[name] ??= []).push(figures);
+    }
+  const cases = Object.entries(measured).map(([name, figures]) => [name, result(figures)]);
+  console.log(JSON.stringify({ unit: 'acquisitions a second', rounds: Number(rounds),
+    node: process.version, ...Object.fromEntries(cases) }, null, 1));
   await Promise.all(mine.map((client) => client.close()));
   others.forEach((client) => client.disconnect());
 })();

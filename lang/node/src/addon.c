@@ -307,7 +307,7 @@ NAPI_MODULE_INIT(/* napi_env env, napi_value exports */)
 {
     struct environment *environment = calloc(1, sizeof *environment);
     if (!environment || napi_set_instance_data(env, environment, NULL, NULL) != napi_ok ||
-        napi_add_env_cleanup_hook(env, close_all, environment) != napi_ok) {
+        napi_add_async_cleanup_hook(env, close_all, environment, NULL) != napi_ok) {
         free(environment);
         return throw_error(env, MORTISE_ENOMEM, "");
     }

@@ -11,6 +11,7 @@
 
 #include <pthread.h>
 #include <stdbool.h>
+#include <sys/queue.h>
 
 #define DETAIL_SIZE 512
 
@@ -20,15 +21,23 @@ struct job;
 /* The main thread of a program, or a worker, with all it has open. */
 struct environment {
     struct client *clients;
-    struct job *threads; /* of the jobs that may wait for ever */
+    struct job *threads;                /* of the jobs that may wait for ever */
+    unsigned polls;                     /* that libuv has not closed yet */
+    napi_async_cleanup_hook_handle end; /* NULL: it goes on */
 };
 
 /* A client. Its parts are used in JavaScript's thread, but for what the library calls back. */
 struct client {
     unsigned references;    /* of its own handle, and of those of its locks */
     mortise_client *client; /* NULL: closed, or being closed */
-    napi_threadsafe_function post;
-    pthread_mutex_t mutex;        /* of the operations: cancel and callback exclude each other */
+    napi_env env;
+    napi_ref receiver;             /* the function that gets the messages, while it polls */
+    napi_threadsafe_function post; /* wakes JavaScript's thread for the inbox */
+    pthread_mutex_t mutex;         /* of the operations: cancel and callback exclude each other */
+    struct poll *poll;             /* NULL: it does not help the library */
+    pthread_mutex_t inbox_mutex;
+    STAILQ_HEAD(, message) inbox; /* in the order of the library's callbacks */
+    bool helps;                   /* JavaScript's thread is in mortise_process, and looks after */
     struct client *next, **link;  /* in the list of this environment's open ones */
     struct candidate *candidates; /* what its callbacks get; they live as long as it */
 };
@@ -46,6 +55,7 @@ enum message_kind {
 
 /* A callback of the library posts it to JavaScript's thread, which frees it. */
 struct message {
+    STAILQ_ENTRY(message) link;
     enum message_kind kind;
     uint32_t id; /* of the acquire, campaign or election */
     int number;  /* the error, or the state of the hold */
@@ -140,12 +150,26 @@ struct environment *environment_of(napi_env env);
 extern const napi_type_tag client_tag;
 /* An open client; else ECLOSED is thrown. */
 bool read_client(napi_env env, napi_value value, struct client **client);
-struct message *make_message(enum message_kind kind, size_t size);
-/* From any thread; frees the message if JavaScript has ended. */
-void post_message(struct client *client, struct message *message);
 void drop_client(struct client *client);
-void close_all(void *environment);
+void close_all(napi_async_cleanup_hook_handle handle, void *environment);
 extern const struct exported client_functions[];
+
+/* ----------------------------------------------------------------- inbox.c */
+
+struct message *make_message(enum message_kind kind, size_t size);
+/* From any thread. */
+void post_message(struct client *client, struct message *message);
+/* Calls JavaScript with what has been posted; for napi_create_threadsafe_function. */
+void receive(napi_env env, napi_value function, void *context, void *data);
+void free_inbox(struct client *client);
+/* From now on JavaScript's thread reads the store's answers itself, where it can. */
+void start_polling(napi_env env, struct client *client);
+/* After a call that may end in a callback: makes those that are due, and polls again if it was in
+   another thread's way before. */
+void look_after(struct client *client);
+void stop_polling(struct client *client);
+/* The end of an environment, when the last poll is closed. */
+void end_environment(struct environment *environment);
 
 extern const struct exported lock_functions[];
 napi_value make_hold(napi_env env, mortise_hold hold);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Clients: opened and closed by jobs, and the messages that the library's threads post.
+ * Clients: opened and closed by jobs.
  *
- * A client's thread-safe function calls one function of lib/client.js for each message, and so
- * keeps the client's object. It keeps the process alive as a socket does, but for `unref`. It is
- * released when the client has been closed: then no thread of the library is left to post.
+ * A client's thread-safe function keeps the client's object, and keeps the process alive as a
+ * socket does, but for `unref`. It is released when the client has been closed: then no thread of
+ * the library is left to post (inbox.c).
  */
 #include "addon.h"
 
@@ -24,68 +24,6 @@ bool read_client(napi_env env, napi_value value, struct client **client)
         return true;
     throw_error(env, MORTISE_ECLOSED, "");
     return false;
-}
-
-/* ---------------------------------------------------------------- messages */
-
-struct message *make_message(enum message_kind kind, size_t size)
-{
-    struct message *message = calloc(1, sizeof *message + size);
-    if (message) {
-        message->kind = kind;
-        message->size = size;
-    }
-    return message;
-}
-
-void post_message(struct client *client, struct message *message)
-{
-    if (message &&
-        napi_call_threadsafe_function(client->post, message, napi_tsfn_nonblocking) != napi_ok)
-        free(message); /* JavaScript has ended */
-}
-
-static napi_value make_value(napi_env env, const struct message *message)
-{
-    napi_value value = NULL;
-    if (message->kind == MESSAGE_LEADER)
-        good(env, napi_create_buffer_copy(env, message->size, message->value, NULL, &value));
-    else if (message->kind == MESSAGE_ACQUIRED && message->number == MORTISE_OK)
-        value = make_hold(env, message->hold);
-    else if (message->number < 0)
-        value = make_error(env, message->number, message->detail);
-    else
-        good(env, napi_get_undefined(env, &value));
-    return value;
-}
-
-static void receive(napi_env env, napi_value function, void *context, void *data)
-{
-    struct message *message = data;
-    napi_value undefined, arguments[5], result;
-    (void)context;
-    if (!env) {
-        free(message);
-        return;
-    }
-    napi_get_undefined(env, &undefined);
-    napi_create_uint32(env, message->kind, &arguments[0]);
-    napi_create_uint32(env, message->id, &arguments[1]);
-    arguments[2] = make_value(env, message);
-    if (!arguments[2]) { /* no memory */
-        if (message->kind == MESSAGE_ACQUIRED)
-            mortise_release(message->hold);
-        napi_get_and_clear_last_exception(env, &result);
-        arguments[2] = make_error(env, MORTISE_ENOMEM, "");
-    }
-    arguments[3] = make_bigint(env, message->fence);
-    arguments[4] = undefined;
-    if (message->kind == MESSAGE_STATE || message->kind == MESSAGE_REVOKE)
-        arguments[4] = make_key(env, message->hold);
-    if (message->kind == MESSAGE_STATE)
-        napi_create_int32(env, message->number, &arguments[2]);
-    free(message);
-    napi_call_function(env, undefined, function, 5, arguments, &result);
 }
 
 static void on_contact(void *argument, int error, const char *why)
@@ -125,16 +63,19 @@ static void close_listed(struct environment *environment)
     while ((client = environment->clients)) {
         delist(client);
         mortise_client *library = client->client;
+        stop_polling(client);
         client->client = NULL;
         mortise_close(library);
     }
 }
 
-void close_all(void *environment)
+void close_all(napi_async_cleanup_hook_handle handle, void *data)
 {
+    struct environment *environment = data;
     close_listed(environment);
     join_threads(environment);
-    free(environment);
+    environment->end = handle;
+    end_environment(environment);
 }
 
 void drop_client(struct client *client)
@@ -142,6 +83,9 @@ void drop_client(struct client *client)
     if (--client->references > 0)
         return;
     free_candidates(client->candidates);
+    free_inbox(client);
+    napi_delete_reference(client->env, client->receiver);
+    pthread_mutex_destroy(&client->inbox_mutex);
     pthread_mutex_destroy(&client->mutex);
     free(client);
 }
@@ -162,7 +106,7 @@ static int run_open(struct job *job)
                                       .timeout_ms = (int32_t)job->numbers[1],
                                       .contact = on_contact,
                                       .contact_argument = job->client,
-                                      .flags = MORTISE_STRICT};
+                                      .flags = MORTISE_STRICT | MORTISE_SHARED_LOOP};
     return mortise_open(job->text, &options, &job->client->client);
 }
 
@@ -170,6 +114,7 @@ static napi_value opened(napi_env env, struct job *job)
 {
     napi_ref_threadsafe_function(env, job->client->post);
     enlist(&environment_of(env)->clients, job->client);
+    start_polling(env, job->client);
     return make_text(env, mortise_url(job->client->client));
 }
 
@@ -181,13 +126,16 @@ static napi_value new_client(napi_env env, napi_callback_info info)
     if (!read_arguments(env, info, 1, &arguments))
         return NULL;
     client = calloc(1, sizeof *client);
-    if (!client || pthread_mutex_init(&client->mutex, NULL) != 0) {
-        free(client);
+    if (!client)
         return throw_error(env, MORTISE_ENOMEM, "");
-    }
+    pthread_mutex_init(&client->mutex, NULL);
+    pthread_mutex_init(&client->inbox_mutex, NULL);
+    STAILQ_INIT(&client->inbox);
+    client->env = env;
     if (!good(env, napi_create_threadsafe_function(env, arguments.values[0], NULL,
                                                    make_text(env, "mortise"), 0, 1, NULL, NULL,
-                                                   client, receive, &client->post))) {
+                                                   client, receive, &client->post)) ||
+        !good(env, napi_create_reference(env, arguments.values[0], 0, &client->receiver))) {
         free(client);
         return NULL;
     }
@@ -247,6 +195,7 @@ static napi_value close_client(napi_env env, napi_callback_info info)
     struct job *job = make_job(client, run_close, closed);
     if (!job)
         return throw_error(env, MORTISE_ENOMEM, "");
+    stop_polling(client);
     napi_value promise = start_job(env, job);
     if (promise) {
         delist(client);

@@ -154,16 +154,20 @@ static napi_value campaign(napi_env env, napi_callback_info info)
         !read_number(env, arguments.values[2], &timeout) ||
         !read_number(env, arguments.values[3], &id))
         return NULL;
-    return settle(env, start_campaign(candidate, timeout, (uint32_t)id));
+    napi_value value = settle(env, start_campaign(candidate, timeout, (uint32_t)id));
+    look_after(candidate->client);
+    return value;
 }
 
 static napi_value resign(napi_env env, napi_callback_info info)
 {
     struct argument arguments;
     struct candidate *candidate;
-    return read_candidate(env, info, 2, &arguments, &candidate)
-               ? settle(env, mortise_election_resign(candidate->election))
-               : NULL;
+    if (!read_candidate(env, info, 2, &arguments, &candidate))
+        return NULL;
+    napi_value value = settle(env, mortise_election_resign(candidate->election));
+    look_after(candidate->client);
+    return value;
 }
 
 /* proclaim(client, election, value) */

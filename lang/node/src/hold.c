@@ -57,7 +57,12 @@ static napi_value call_on_hold(napi_env env, napi_callback_info info, int (*call
     struct argument arguments;
     struct client *client;
     mortise_hold hold;
-    return read_held(env, info, &arguments, &client, &hold) ? settle(env, call(hold)) : NULL;
+    if (!read_held(env, info, &arguments, &client, &hold))
+        return NULL;
+    int error = call(hold);
+    napi_value value = settle(env, error); /* first: the particulars end with the next call */
+    look_after(client);
+    return value;
 }
 
 static napi_value release(napi_env env, napi_callback_info info)

@@ -209,6 +209,7 @@ static napi_value acquire(napi_env env, napi_callback_info info)
         drop_waiting(waiting); /* the library's reference */
         return handle ? settle(env, error) : NULL;
     }
+    look_after(client);
     return handle;
 }
 
@@ -226,6 +227,7 @@ static napi_value cancel(napi_env env, napi_callback_info info)
     if (waiting->operation)
         mortise_cancel(waiting->operation);
     pthread_mutex_unlock(&client->mutex);
+    look_after(client);
     return NULL;
 }
 

@@ -221,6 +221,48 @@ test('a handle that is collected is freed: its name may be of another kind', asy
   (await kept.acquire({ timeout: LIMIT })).release();
 });
 
+const THROWS = `
+  const { Client } = require(process.env.MORTISE_PACKAGE);
+  process.on('uncaughtException', (error) => console.log('uncaught', error.message));
+  (async () => {
+    const client = await Client.open(process.env.MORTISE_URL);
+    const election = client.election(process.env.MORTISE_NAME);
+    election.on('elected', () => { throw new Error('of the listener'); });
+    await election.campaign();
+    election.resign();
+    await client.close();
+    console.log('closed');
+  })();
+`;
+
+test('what a listener throws is uncaught, and the client goes on', async () => {
+  const child = spawn(process.execPath, ['-e', THROWS], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+    env: { ...process.env, MORTISE_PACKAGE: require.resolve('..'), MORTISE_URL: clients.url,
+      MORTISE_NAME: name() },
+  });
+  let text = '';
+  child.stdout.on('data', (data) => {
+    text += data;
+  });
+  assert.deepEqual(await once(child, 'close'), [0, null]);
+  assert.equal(text, 'uncaught of the listener\nclosed\n');
+});
+
+test('Node.js goes on with its timers while acquires follow each other', async () => {
+  const lock = clients.one.mutex(name());
+  let turns = 0, ended = false;
+  const timer = setInterval(() => turns++, 1);
+  const tasks = Array.from({ length: 4 }, async () => {
+    while (!ended)
+      await lock.run(() => {});
+  });
+  await until(() => turns > 20);
+  ended = true;
+  clearInterval(timer);
+  await Promise.all(tasks);
+});
+
 const WAITS = `
   const { Client, acquireAll } = require(process.env.MORTISE_PACKAGE);
   (async () => {

@@ -13,9 +13,10 @@
 static const struct {
     const char *scheme, *parameter;
 } words[] = {
-    {"zk:", "session"},       {"redis:", "session"},  {"redis+unix:", "session"},
-    {"postgresql:", "lease"}, {"postgres:", "lease"}, {"mysql:", "lease"},
-    {"etcd:", "lease"},       {"etcds:", "lease"},    {"mariadb:", "lease"},
+    {"zk:", "session"},         {"redis:", "session"},    {"rediss:", "session"},
+    {"redis+unix:", "session"}, {"postgresql:", "lease"}, {"postgres:", "lease"},
+    {"mysql:", "lease"},        {"mariadb:", "lease"},    {"etcd:", "lease"},
+    {"etcds:", "lease"},
 };
 
 /* The parameter's name for the store at `url`; NULL: it has no lease, or none of its own. */

@@ -288,8 +288,9 @@ static void say_acquired(const struct mrt_run_lock *lock, mrt_time took)
     mrt_run_event(run, "acquired", lock, ", " MRT_JSON_FENCE ", \"waited_ms\": %" PRId64,
                   lock->fence, lock->fence, took / MRT_MILLISECOND);
     if (run->verbose)
-        mrt_cli_say("%s: acquired after %" PRId64 ".%06" PRId64 "s, fence %" PRIu64, lock->name,
-                    took / MRT_SECOND, took % MRT_SECOND / MRT_MICROSECOND, lock->fence);
+        mrt_cli_say("%s: acquired after %" PRId64 ".%06" PRId64 "s, fence %" PRIu64 ", at %s",
+                    lock->name, took / MRT_SECOND, took % MRT_SECOND / MRT_MICROSECOND, lock->fence,
+                    mortise_url(run->client));
 }
 
 /* False: not acquired, and *code. */

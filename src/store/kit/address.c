@@ -71,3 +71,10 @@ void mrt_host_format(const struct mrt_host *host, char text[MRT_HOST_TEXT_SIZE])
     snprintf(text, MRT_HOST_TEXT_SIZE, "%s%s%s:%u", v6 ? "[" : "", host->name, v6 ? "]" : "",
              (unsigned)host->port);
 }
+
+const char *mrt_address_encrypted(bool encrypted, bool checked)
+{
+    if (!encrypted)
+        return MRT_ENCRYPTED "no";
+    return checked ? MRT_ENCRYPTED "yes, checked" : MRT_ENCRYPTED "yes, certificate not checked";
+}

@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #define MRT_HOST_TEXT_SIZE 280
+#define MRT_ENCRYPTED "; encrypted: "
 /* How long opening a store waits for the look-up of its hosts. */
 #define MRT_RESOLVE_AT_OPEN (200 * MRT_MILLISECOND)
 
@@ -29,5 +30,7 @@ int mrt_host_parse(const char *text, size_t length, uint16_t port_by_default, co
                    struct mrt_host *host);
 /* The same with the port, in one canonical form. */
 void mrt_host_format(const struct mrt_host *host, char text[MRT_HOST_TEXT_SIZE]);
+/* The words of mortise_server about the connection, behind the server's version. */
+const char *mrt_address_encrypted(bool encrypted, bool checked);
 
 #endif

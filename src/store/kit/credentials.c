@@ -46,8 +46,7 @@ static int check_file(const char *path, int fd)
     return fault ? mrt_error(MORTISE_EUNSAFE, "credentials %s %s", path, fault) : MORTISE_OK;
 }
 
-/* The whole file into text; its last line's end is dropped. */
-static int read_file(const char *path, char *text, size_t size)
+int mrt_credentials_read_file(const char *path, char *text, size_t size)
 {
     int fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
     if (fd < 0)
@@ -92,5 +91,5 @@ int mrt_credentials_read(const struct mrt_uri *uri, const char *variable, char *
         return read_variable(variable, text, size);
     if (*path != '/')
         return mrt_error(MORTISE_EURI, "credentials= is the absolute path of a file");
-    return read_file(path, text, size);
+    return mrt_credentials_read_file(path, text, size);
 }

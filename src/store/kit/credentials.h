@@ -19,5 +19,7 @@
    from. 0; EURI, EUNSAFE, EPERMISSION, EUNREACHABLE with particulars. */
 int mrt_credentials_read(const struct mrt_uri *uri, const char *variable, char *text, size_t size,
                          char origin[MRT_CREDENTIALS_ORIGIN_SIZE]);
+/* Such a file whole; its last line's end is dropped. */
+int mrt_credentials_read_file(const char *path, char *text, size_t size);
 
 #endif

@@ -305,7 +305,7 @@ static const char *version_of(const struct mrt_sql_store *asker)
     mysql_get_optionv(connection, MYSQL_OPT_SSL_VERIFY_SERVER_CERT, &checked);
     snprintf(asker->driver->version, sizeof asker->driver->version, "%.80s%s",
              mysql_get_server_info(connection),
-             mrt_sql_encrypted(mysql_get_ssl_cipher(connection), checked));
+             mrt_address_encrypted(mysql_get_ssl_cipher(connection), checked));
     return asker->driver->version;
 }
 

@@ -363,7 +363,7 @@ static const char *version_of(const struct mrt_sql_store *asker)
     if (!version)
         return NULL;
     snprintf(asker->driver->version, sizeof asker->driver->version, "%.80s%s%s", version,
-             mrt_sql_encrypted(PQsslInUse(asker->driver->connection), is_checked(connection)),
+             mrt_address_encrypted(PQsslInUse(asker->driver->connection), is_checked(connection)),
              asker->pooled      ? "; pooler: yes; waiters: look, " MRT_SQL_LOOKS
              : asker->told == 0 ? "; pooler: in session mode, by the URI; waiters: are notified"
                                 : "; pooler: none was seen; waiters: are notified");

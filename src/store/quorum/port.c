@@ -163,10 +163,25 @@ static bool quorum_asks_apart(const struct mrt_store *port)
     return apart;
 }
 
+/* Cuts what a member says of its connection, and keeps it as what all say. */
+static void take_encrypted(char *server, char all[48])
+{
+    char *own = strstr(server, MRT_ENCRYPTED);
+    if (!own)
+        return;
+    char *words = own + sizeof MRT_ENCRYPTED - 1, text[48];
+    size_t length = strcspn(words, ";");
+    snprintf(text, sizeof text, "%.*s", (int)length, words);
+    memmove(own, words + length, strlen(words + length) + 1);
+    bool differs = *all && strcmp(all, text) != 0;
+    snprintf(all, 48, "%s", differs ? "not alike at all members" : text);
+}
+
 /* The servers in the members' order. */
 static int quorum_server(struct mrt_store *port, char *text, size_t size)
 {
     struct mrt_quorum_store *store = (struct mrt_quorum_store *)port;
+    char encrypted[48] = "";
     size_t length = 0;
     int error = MORTISE_ENOTSUPPORTED;
     for (unsigned i = 0; i < store->count && length + 2 < size; i++) {
@@ -178,11 +193,12 @@ static int quorum_server(struct mrt_store *port, char *text, size_t size)
                                          : MORTISE_ENOTSUPPORTED;
         if (result == MORTISE_OK) {
             memcpy(text + length, comma, gap);
+            take_encrypted(text + length + gap, encrypted);
             length += gap + strlen(text + length + gap);
         }
         error = length > 0 ? MORTISE_OK : result;
     }
-    text[length] = '\0';
+    snprintf(text + length, size - length, "%s%s", *encrypted ? MRT_ENCRYPTED : "", encrypted);
     return error;
 }
 

@@ -11,7 +11,8 @@
  *   push.c, observe.c   the connection for messages, and what waits for them
  *   script.c, error.c   calls of scripts; errors of the server
  *   job.c               a command, from its submission to the delivery of its answer
- *   wire.c, uri.c, sign.c    bytes, addresses and signatures, without state of the store
+ *   wire.c, secure.c, uri.c, sign.c    bytes, TLS, addresses and signatures, without state of the
+ *                       store
  *   operator.c          mortise_list, revoke, break and server, on a connection of their own
  *   scripts/            what the server does
  *
@@ -59,6 +60,7 @@ struct mrt_redis_store { // NOLINT(clang-analyzer-optin.performance.Padding): th
     struct mrt_traffic traffic;
     struct mrt_redis_address address;
     char secret[MRT_REDIS_SECRET_MAX];
+    struct mrt_redis_security security;
     char label[MRT_OWNER_SIZE];
     char lease[24]; /* of sessions and claims, in ms */
     char channel[MRT_REDIS_BASE_MAX + 2 + MRT_ID_TEXT_SIZE];

@@ -19,6 +19,7 @@
 #include "store/redis/error.h"
 #include "store/redis/script.h"
 
+#include <arpa/inet.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -27,6 +28,7 @@ struct operation {
     struct mrt_redis_wire wire;
     mrt_time deadline;
     bool outcome_unknown; /* a script was sent, and its outcome is unknown */
+    bool leaves;          /* the server is on another machine */
 };
 
 /* Receives the next bytes. A server that sends none for connect= is not waited for any longer. */
@@ -90,6 +92,15 @@ static bool find_server(const struct operation *operation, struct mrt_address *s
     return known;
 }
 
+static bool is_here(const struct mrt_address *server)
+{
+    const struct sockaddr_in *four = (const struct sockaddr_in *)&server->socket;
+    const struct sockaddr_in6 *six = (const struct sockaddr_in6 *)&server->socket;
+    if (server->socket.ss_family == AF_INET)
+        return ntohl(four->sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
+    return server->socket.ss_family != AF_INET6 || IN6_IS_ADDR_LOOPBACK(&six->sin6_addr);
+}
+
 /* Connects and logs in. */
 static int open_operation(struct operation *operation, const struct mrt_store *port)
 {
@@ -97,9 +108,11 @@ static int open_operation(struct operation *operation, const struct mrt_store *p
     struct mrt_address server;
     int error = MORTISE_OK;
     *operation = (struct operation){.store = store, .wire = {.fd = -1}};
+    operation->wire.security = (struct mrt_redis_security *)&store->security; /* has a mutex */
     operation->deadline = mrt_time_add(mrt_time_now(), store->timeout);
     if (!find_server(operation, &server))
         return MORTISE_EUNREACHABLE;
+    operation->leaves = !is_here(&server);
     if (!mrt_redis_wire_open(&operation->wire, &server, -1))
         return error_of(operation, NULL);
     unsigned logins = mrt_redis_wire_login(&operation->wire, &store->address, store->secret);
@@ -276,6 +289,8 @@ static void check_access(struct operation *operation)
     if (!*store->secret) {
         if (is_open(operation))
             text = "no password: anyone who reaches the server may break these locks";
+    } else if (operation->leaves && store->address.tls == MRT_REDIS_TLS_OFF) {
+        text = "the password is sent in the clear to another machine; rediss:// encrypts it";
     } else if (is_allowed(operation, "CONFIG", "GET", "maxmemory")) {
         text = "this user may configure the server, which locks do not need; doc/redis.md has "
                "the ACL that is enough";
@@ -292,6 +307,7 @@ static void check_access(struct operation *operation)
 static int read_version(struct operation *operation, char *text, size_t size)
 {
     static const char name[] = "redis_version:";
+    enum mrt_redis_tls tls = operation->store->address.tls;
     mrt_redis_wire_words(&operation->wire, "INFO", "server", NULL);
     redisReply *reply = exchange(operation);
     int error = error_of(operation, reply);
@@ -299,7 +315,8 @@ static int read_version(struct operation *operation, char *text, size_t size)
     const char *found = is_text ? strstr(reply->str, name) : NULL;
     if (found) {
         found += sizeof name - 1;
-        snprintf(text, size, "Redis %.*s", (int)strcspn(found, "\r\n"), found);
+        snprintf(text, size, "Redis %.*s%s", (int)strcspn(found, "\r\n"), found,
+                 mrt_address_encrypted(tls != MRT_REDIS_TLS_OFF, tls == MRT_REDIS_TLS_VERIFY));
     } else if (error == MORTISE_OK) {
         error = mrt_error(MORTISE_ENOTSUPPORTED, "the server does not tell its version");
     }

@@ -79,8 +79,8 @@ static bool redis_answers_may_wait(const struct mrt_store *port)
 {
     const struct mrt_redis_store *store = (const struct mrt_redis_store *)port;
     bool under_way = store->wire.state != MRT_REDIS_CLOSED || !TAILQ_EMPTY(&store->waiting);
-    return !under_way || (store->wire.state == MRT_REDIS_OPEN && store->wire.used == 0 &&
-                          TAILQ_EMPTY(&store->waiting));
+    return !under_way || (store->wire.state == MRT_REDIS_OPEN &&
+                          !mrt_redis_wire_is_sending(&store->wire) && TAILQ_EMPTY(&store->waiting));
 }
 
 static bool redis_asks_apart(const struct mrt_store *port)
@@ -124,6 +124,7 @@ static void redis_close(struct mrt_store *port)
     mrt_resolver_forget(&store->resolver);
     if (store->epoll >= 0)
         close(store->epoll);
+    mrt_redis_secure_close(&store->security);
     explicit_bzero(store->secret, sizeof store->secret);
     free(store);
 }
@@ -182,6 +183,7 @@ static int redis_open(const struct mrt_uri *uri, const struct mrt_store_options 
     store->sink = sink;
     store->wire.fd = store->push.fd = -1;
     store->wire.traffic = &store->traffic;
+    store->wire.security = store->push.security = &store->security;
     mrt_notes_init(&store->notes, "Redis", options);
     store->timeout = options->timeout > 0 ? options->timeout : 5 * MRT_SECOND;
     snprintf(store->label, sizeof store->label, "%s", options->label ? options->label : "");
@@ -193,6 +195,8 @@ static int redis_open(const struct mrt_uri *uri, const struct mrt_store_options 
         error = mrt_redis_uri_parse(uri, &store->address);
     if (error == MORTISE_OK)
         error = mrt_redis_secret_read(uri, &store->address, store->secret);
+    if (error == MORTISE_OK)
+        error = mrt_redis_secure_open(&store->security, &store->address);
     if (error == MORTISE_OK)
         error = set_names(store);
     if (error == MORTISE_OK)

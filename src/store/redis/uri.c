@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "store/kit/credentials.h"
+#include "store/redis/secure.h"
 
 #include <netdb.h>
 #include <stdbool.h>
@@ -16,7 +17,7 @@
 #include <string.h>
 #include <sys/un.h>
 
-#define DEFAULT_PORT 6379
+#define DEFAULT_PORT 6379 /* also of rediss: */
 #define SESSION_MIN_MS 100
 #define DATABASE_MAX 65535
 #define REPLICAS_MAX 100
@@ -135,14 +136,11 @@ static int take_rest(const struct mrt_uri *uri, struct mrt_redis_address *addres
 int mrt_redis_uri_parse(const struct mrt_uri *uri, struct mrt_redis_address *address)
 {
     static const char *const known[] = {MRT_URI_COMMON, "session",  "connect", "credentials",
-                                        "db",           "replicas", "uptime",  NULL};
+                                        "db",           "replicas", "uptime",  "tls",
+                                        "tls_ca",       "tls_cert", "tls_key", NULL};
     memset(address, 0, sizeof *address);
     address->session = 10 * MRT_SECOND;
     address->connect = 5 * MRT_SECOND;
-    if (strcmp(uri->scheme, "rediss") == 0)
-        return mrt_error(MORTISE_ENOTSUPPORTED,
-                         "this build of mortise has no TLS for Redis; a tunnel such as stunnel "
-                         "gives it (doc/redis.md)");
     int error = mrt_uri_check_parameters(uri, known);
     if (error == MORTISE_OK)
         error = mrt_address_duration(uri, "session", SESSION_MIN_MS, &address->session);
@@ -150,6 +148,8 @@ int mrt_redis_uri_parse(const struct mrt_uri *uri, struct mrt_redis_address *add
         error = mrt_address_duration(uri, "connect", 1, &address->connect);
     if (error == MORTISE_OK)
         error = mrt_address_duration(uri, "uptime", 0, &address->uptime);
+    if (error == MORTISE_OK)
+        error = mrt_redis_secure_read(uri, address);
     if (error == MORTISE_OK)
         error = take_replicas(uri, address);
     if (error == MORTISE_OK)

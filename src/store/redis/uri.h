@@ -2,6 +2,7 @@
 /*
  * redis://[user@]host[:port][/db]?session=10s&connect=5s&namespace=...&credentials=/path
  *     &replicas=N&uptime=DURATION
+ * rediss://...?tls=verify&tls_ca=/path&tls_cert=/path&tls_key=/path (secure.h)
  * redis+unix://[user@]/path/of/socket?db=0&...
  *
  * The password is a line in the file of credentials= or in MORTISE_REDIS_AUTH; one in the
@@ -21,6 +22,9 @@
 #define MRT_REDIS_ADDRESSES_MAX 8
 #define MRT_REDIS_SECRET_MAX 1024
 #define MRT_REDIS_BASE_MAX 260
+#define MRT_REDIS_PATH_MAX 512
+
+enum mrt_redis_tls { MRT_REDIS_TLS_OFF, MRT_REDIS_TLS_REQUIRED, MRT_REDIS_TLS_VERIFY };
 
 struct mrt_redis_address {
     struct mrt_host host; /* name "": a socket of this machine */
@@ -31,7 +35,10 @@ struct mrt_redis_address {
     mrt_time uptime;   /* a server is not used before it has been up so long; 0: at once */
     unsigned replicas; /* replicas that must have a write before it is reported; 0: none */
     char base[MRT_REDIS_BASE_MAX]; /* how all keys begin; one hash slot */
-    char shown[768];               /* canonical, for people */
+    enum mrt_redis_tls tls;
+    /* Files; "": not given. */
+    char tls_ca[MRT_REDIS_PATH_MAX], tls_cert[MRT_REDIS_PATH_MAX], tls_key[MRT_REDIS_PATH_MAX];
+    char shown[768]; /* canonical, for people */
 };
 
 /* Where a server may be connected to; each address is tried in its turn. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The socket is non-blocking from its creation, and is watched for writing only while
- * something waits to be written. A connection that breaks is closed by its owner, which knows what
- * was under way.
+ * something waits to be written. With TLS, `out` becomes its output when the connection is open. A
+ * connection that breaks is closed by its owner, which knows what was under way.
  */
 #include "store/redis/wire.h"
 
@@ -26,9 +26,22 @@
 #define TEXT_OF(number) #number
 #define TEXT(number) TEXT_OF(number)
 
+static size_t tls_output(const struct mrt_redis_wire *wire)
+{
+    const char *bytes;
+    return wire->tls ? wire->security->ops->output(wire->tls, &bytes) : 0;
+}
+
+bool mrt_redis_wire_is_sending(const struct mrt_redis_wire *wire)
+{
+    return wire->used > 0 || tls_output(wire) > 0;
+}
+
 static bool watch(struct mrt_redis_wire *wire)
 {
-    bool writes = wire->state == MRT_REDIS_CONNECTING || wire->sent < wire->used;
+    bool connects = wire->state == MRT_REDIS_CONNECTING && !wire->shakes;
+    bool writes = connects || tls_output(wire) > 0 ||
+                  (wire->state == MRT_REDIS_OPEN && wire->sent < wire->used);
     uint32_t events = EPOLLIN | (writes ? (uint32_t)EPOLLOUT : 0);
     struct epoll_event event = {.events = events, .data.ptr = wire};
     if (events == wire->events)
@@ -57,6 +70,8 @@ bool mrt_redis_wire_open(struct mrt_redis_wire *wire, const struct mrt_address *
     const struct sockaddr *address = (const struct sockaddr *)&server->socket;
     wire->epoll = epoll;
     wire->error = 0;
+    wire->fault[0] = '\0';
+    wire->shakes = wire->plain = false;
     wire->reader = redisReaderCreate();
     wire->fd = socket(address->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (!wire->reader || wire->fd < 0) {
@@ -66,16 +81,15 @@ bool mrt_redis_wire_open(struct mrt_redis_wire *wire, const struct mrt_address *
     }
     if (address->sa_family != AF_UNIX)
         keep_alive(wire->fd);
-    wire->state = MRT_REDIS_OPEN;
-    if (connect(wire->fd, address, server->length) < 0) {
+    bool secure = wire->security && wire->security->ops;
+    wire->tls = secure ? mrt_redis_secure_begin(wire->security) : NULL;
+    wire->error = secure && !wire->tls ? ENOMEM : 0;
+    wire->state = secure ? MRT_REDIS_CONNECTING : MRT_REDIS_OPEN;
+    if (!wire->error && connect(wire->fd, address, server->length) < 0) {
         wire->state = MRT_REDIS_CONNECTING;
-        if (errno != EINPROGRESS) {
-            wire->error = errno;
-            mrt_redis_wire_close(wire);
-            return false;
-        }
+        wire->error = errno == EINPROGRESS ? 0 : errno;
     }
-    if (watch(wire))
+    if (!wire->error && watch(wire))
         return true;
     mrt_redis_wire_close(wire);
     return false;
@@ -90,9 +104,16 @@ void mrt_redis_wire_close(struct mrt_redis_wire *wire)
     if (wire->out)
         explicit_bzero(wire->out, wire->used); /* it began with a password */
     free(wire->out);
+    if (wire->tls)
+        wire->security->ops->end(wire->tls);
     if (wire->traffic)
         wire->traffic->under_way = 0;
-    *wire = (struct mrt_redis_wire){.fd = -1, .traffic = wire->traffic, .error = wire->error};
+    struct mrt_redis_wire last = *wire;
+    *wire = (struct mrt_redis_wire){.fd = -1, .traffic = last.traffic, .security = last.security};
+    wire->error = last.error;
+    wire->shakes = last.shakes;
+    wire->plain = last.plain;
+    memcpy(wire->fault, last.fault, sizeof wire->fault);
 }
 
 /* ----------------------------------------------------------------- sending */
@@ -134,24 +155,65 @@ void mrt_redis_wire_put(struct mrt_redis_wire *wire, const struct mrt_redis_text
     }
 }
 
+/* How many of the bytes were sent; -1: the connection has broken. */
+static ssize_t send_bytes(const struct mrt_redis_wire *wire, const char *bytes, size_t length)
+{
+    size_t done = 0;
+    while (done < length) {
+        ssize_t sent = send(wire->fd, bytes + done, length - done, MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (sent < 0 && errno == EINTR)
+            continue;
+        if (sent < 0)
+            return errno == EAGAIN ? (ssize_t)done : -1;
+        done += (size_t)sent;
+    }
+    return (ssize_t)done;
+}
+
+static bool flush_plain(struct mrt_redis_wire *wire)
+{
+    ssize_t sent = send_bytes(wire, wire->out + wire->sent, wire->used - wire->sent);
+    wire->sent += sent > 0 ? (size_t)sent : 0;
+    if (wire->sent == wire->used)
+        wire->sent = wire->used = 0;
+    return sent >= 0;
+}
+
+/* The fault of TLS; false, as what has one is of no use. */
+static bool fail_tls(struct mrt_redis_wire *wire)
+{
+    snprintf(wire->fault, sizeof wire->fault, "%s", wire->security->ops->fault(wire->tls));
+    return false;
+}
+
+/* Sends the output of TLS, also before the connection is open. */
+static bool flush_tls(struct mrt_redis_wire *wire)
+{
+    const struct mrt_tls_ops *ops = wire->security->ops;
+    const char *bytes;
+    if (wire->state == MRT_REDIS_OPEN && wire->used > 0) {
+        if (!ops->write(wire->tls, wire->out, wire->used))
+            return fail_tls(wire);
+        explicit_bzero(wire->out, wire->used);
+        wire->used = 0;
+    }
+    size_t length = ops->output(wire->tls, &bytes);
+    ssize_t sent = length > 0 ? send_bytes(wire, bytes, length) : 0;
+    if (sent > 0)
+        ops->sent(wire->tls, (size_t)sent);
+    return true; /* if it has broken, that shows when it is read, behind an alert that says why */
+}
+
 bool mrt_redis_wire_flush(struct mrt_redis_wire *wire)
 {
     if (wire->no_memory)
         return false; /* half a command must not go out */
-    while (wire->state == MRT_REDIS_OPEN && wire->sent < wire->used) {
-        ssize_t sent = send(wire->fd, wire->out + wire->sent, wire->used - wire->sent,
-                            MSG_NOSIGNAL | MSG_DONTWAIT);
-        if (sent < 0 && errno == EINTR)
-            continue;
-        if (sent < 0 && errno != EAGAIN)
-            return false;
-        if (sent < 0)
-            break;
-        wire->sent += (size_t)sent;
-    }
-    if (wire->sent == wire->used)
-        wire->sent = wire->used = 0;
-    return watch(wire);
+    bool fine = true;
+    if (wire->tls && (wire->shakes || wire->state == MRT_REDIS_OPEN))
+        fine = flush_tls(wire);
+    else if (wire->state == MRT_REDIS_OPEN)
+        fine = flush_plain(wire);
+    return fine && watch(wire);
 }
 
 size_t mrt_redis_texts(struct mrt_redis_text *texts, size_t max, va_list list)
@@ -194,8 +256,17 @@ unsigned mrt_redis_wire_login(struct mrt_redis_wire *wire, const struct mrt_redi
 
 const char *mrt_redis_wire_trouble(const struct mrt_redis_wire *wire)
 {
+    if (*wire->fault)
+        return wire->fault;
+    if (wire->shakes && wire->error == ETIMEDOUT)
+        return "no answer to the handshake of TLS; does the server speak TLS at this port?";
+    if (wire->shakes && !wire->error)
+        return "the server ended the connection in the handshake of TLS";
     if (wire->error == EMSGSIZE)
         return "a reply of more than " TEXT(REPLY_MIB) " MiB; is it a Redis server?";
+    if (!wire->error && wire->plain)
+        return "the server ended the connection before its first answer; it may want TLS: "
+               "rediss://";
     return wire->error ? strerror(wire->error) : "the server ended the connection";
 }
 
@@ -207,28 +278,83 @@ static bool connected(struct mrt_redis_wire *wire)
         return false;
     if (getpeername(wire->fd, (struct sockaddr *)&peer, &length) < 0)
         return errno == ENOTCONN; /* not yet */
-    wire->state = MRT_REDIS_OPEN;
+    wire->shakes = wire->tls;
+    wire->plain = !wire->tls && peer.ss_family != AF_UNIX;
+    wire->state = wire->tls ? MRT_REDIS_CONNECTING : MRT_REDIS_OPEN;
     return true;
+}
+
+/* Goes on with the handshake. An alert that tells the server why it failed is sent if it can be. */
+static bool shake(struct mrt_redis_wire *wire)
+{
+    enum mrt_tls_step step = wire->security->ops->shake(wire->tls);
+    if (step == MRT_TLS_FAILED) {
+        flush_tls(wire);
+        return fail_tls(wire);
+    }
+    if (step == MRT_TLS_DONE) {
+        wire->shakes = false;
+        wire->state = MRT_REDIS_OPEN;
+    }
+    return true;
+}
+
+/* Bytes of the protocol of Redis. */
+static bool feed(struct mrt_redis_wire *wire, const char *bytes, size_t length)
+{
+    if (redisReaderFeed(wire->reader, bytes, length) != REDIS_OK)
+        return false;
+    wire->unread += length;
+    if (wire->unread <= (size_t)REPLY_MIB << 20)
+        return true;
+    wire->error = EMSGSIZE;
+    return false;
+}
+
+static bool feed_tls(struct mrt_redis_wire *wire, const char *cipher, size_t length)
+{
+    const struct mrt_tls_ops *ops = wire->security->ops;
+    char bytes[READ_SIZE];
+    long got = 0;
+    if (!ops->input(wire->tls, cipher, length) || (wire->shakes && !shake(wire)))
+        return false;
+    while (!wire->shakes && (got = ops->read(wire->tls, bytes, sizeof bytes)) > 0)
+        if (!feed(wire, bytes, (size_t)got))
+            return false;
+    return got < 0 ? fail_tls(wire) : true;
+}
+
+/* Its first byte is an alert's, which is no reply's. */
+static bool is_of_tls(const struct mrt_redis_wire *wire, const char *bytes, size_t length)
+{
+    return wire->unread == 0 && length > 1 && bytes[0] == 0x15 && bytes[1] == 0x03;
+}
+
+static bool take_bytes(struct mrt_redis_wire *wire, const char *bytes, size_t length)
+{
+    if (wire->tls)
+        return feed_tls(wire, bytes, length);
+    if (is_of_tls(wire, bytes, length))
+        snprintf(wire->fault, sizeof wire->fault, "the server speaks TLS at this port: rediss://");
+    wire->plain = false;
+    return feed(wire, bytes, length);
 }
 
 bool mrt_redis_wire_receive(struct mrt_redis_wire *wire)
 {
     char bytes[READ_SIZE];
-    if (wire->state == MRT_REDIS_CONNECTING && !connected(wire))
+    if (wire->state == MRT_REDIS_CONNECTING && !wire->shakes && !connected(wire))
         return false;
-    if (wire->state != MRT_REDIS_OPEN)
+    if (wire->shakes && !shake(wire))
+        return false;
+    if (wire->state != MRT_REDIS_OPEN && !wire->shakes)
         return true;
     for (int i = 0; i < READS_MAX; i++) {
         ssize_t got = recv(wire->fd, bytes, sizeof bytes, MSG_DONTWAIT);
         if (got < 0 && (errno == EAGAIN || errno == EINTR))
             break;
-        if (got <= 0 || redisReaderFeed(wire->reader, bytes, (size_t)got) != REDIS_OK)
+        if (got <= 0 || !take_bytes(wire, bytes, (size_t)got))
             return false;
-        wire->unread += (size_t)got;
-        if (wire->unread > (size_t)REPLY_MIB << 20) {
-            wire->error = EMSGSIZE;
-            return false;
-        }
         if ((size_t)got < sizeof bytes)
             break;
     }

@@ -2,7 +2,8 @@
 /*
  * One connection to a Redis server: bytes out, replies in. It never blocks, and knows
  * nothing of locks. hiredis reads the replies; writing is ours, because hiredis's own
- * would end the process by SIGPIPE when the server has gone.
+ * would end the process by SIGPIPE when the server has gone. TLS stands between the two: it is
+ * CONNECTING until the handshake is done, so that nothing is said before the server is checked.
  *
  * Threads: none; calls on one connection come one at a time.
  */
@@ -10,6 +11,7 @@
 #define MRT_STORE_REDIS_WIRE_H
 
 #include "base/traffic.h"
+#include "store/redis/secure.h"
 #include "store/redis/uri.h"
 
 #include <hiredis/hiredis.h>
@@ -29,9 +31,14 @@ struct mrt_redis_wire {
     redisReader *reader;
     size_t unread; /* bytes since the last whole reply */
     char *out;
-    size_t sent, used, room;     /* of out */
-    bool no_memory;              /* a part of the output could not be queued */
-    int error;                   /* errno of what broke the last connection; 0: its end */
+    size_t sent, used, room;             /* of out */
+    bool no_memory;                      /* a part of the output could not be queued */
+    int error;                           /* errno of what broke the last connection; 0: its end */
+    bool plain;                          /* it has no TLS, and the server has said nothing */
+    bool shakes;                         /* the handshake is under way, or was when it ended */
+    char fault[MRT_TLS_FAULT_SIZE];      /* of its TLS; "": none */
+    struct mrt_tls *tls;                 /* NULL: none */
+    struct mrt_redis_security *security; /* its owner's, as traffic */
     struct mrt_traffic *traffic; /* its owner's, which stays when it is closed; NULL: none */
 };
 
@@ -60,6 +67,8 @@ __attribute__((sentinel)) void mrt_redis_wire_words(struct mrt_redis_wire *wire,
 /* Writes the commands that log in on every connection; returns how many replies they will have. */
 unsigned mrt_redis_wire_login(struct mrt_redis_wire *wire, const struct mrt_redis_address *address,
                               const char *secret);
+/* Whether some of what was written has not been sent. */
+bool mrt_redis_wire_is_sending(const struct mrt_redis_wire *wire);
 /* Sends what can be sent; false: the connection has broken. */
 bool mrt_redis_wire_flush(struct mrt_redis_wire *wire);
 

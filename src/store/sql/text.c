@@ -132,10 +132,3 @@ const char *mrt_sql_tls_advice(enum mrt_sql_tls tls)
         return "";
     }
 }
-
-const char *mrt_sql_encrypted(bool encrypted, bool checked)
-{
-    if (!encrypted)
-        return "; encrypted: no";
-    return checked ? "; encrypted: yes, checked" : "; encrypted: yes, certificate not checked";
-}

@@ -61,9 +61,6 @@ bool mrt_sql_is_local(const char *host);
 /* tls= and tls_ca=; without them REQUIRED, or LIBRARY on this machine. 0 or MORTISE_EURI. */
 int mrt_sql_read_tls(const struct mrt_uri *uri, bool local, struct mrt_sql_address *address);
 
-/* The words of mortise_server about the connection, behind the server's version. */
-const char *mrt_sql_encrypted(bool encrypted, bool checked);
-
 /* Advice on a failure of TLS: an end of a sentence. */
 const char *mrt_sql_tls_advice(enum mrt_sql_tls tls);
 
