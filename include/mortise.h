@@ -202,11 +202,12 @@ enum {
     MORTISE_TELL_PROCESS = 1 << 3,
     /* The client has its thread, and the caller's event loop takes the store's answers where it
        can: it polls mortise_fd for reading, without a limit of time, and calls mortise_process when
-       there is something, and also when mortise_next_timeout_ms is 0 after a call that may end in a
-       callback, as an asynchronous acquire or a release. Callbacks that are due then run there, and
-       an answer costs no switch of thread. When the event loop has not called for 20 ms, the thread
-       does all that by itself, so a loop that is busy delays no renewal. A callback may come on
-       either thread, but never two at a time. */
+       there is something. A program that asks mortise_next_timeout_ms after each call that may end
+       in a callback, as an asynchronous acquire or a release, and calls mortise_process at 0,
+       spares the thread more; one that has asked once has to go on with that. Callbacks that are
+       due then run there, and an answer costs no switch of thread. When the event loop has not
+       called for 20 ms, the thread does all that by itself, so a loop that is busy delays no
+       renewal. A callback may come on either thread, but never two at a time. */
     MORTISE_SHARED_LOOP = 1 << 4
 };
 

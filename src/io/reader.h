@@ -23,6 +23,7 @@ struct mrt_reader {
     int blocked;                /* threads in mrt_driver_wait */
     bool disabled;              /* mrt_reader_disable */
     bool shared;                /* the program's event loop helps: mrt_reader_help */
+    bool prompt;                /* it also calls back at once what its own calls have ended */
     bool helps;                 /* it does now, and makes the callbacks that are due */
     bool may_wait;              /* answers_may_wait, when the store was last called */
     bool sleeps;                /* the reader does */

@@ -168,7 +168,7 @@ void mrt_tell_kick(struct mrt_driver *driver)
 {
     if (driver->reader.helps)
         return; /* it calls back next */
-    if (!driver->teller.begun && driver->reader.shared && driver->reader.loop_away_until > 0)
+    if (!driver->teller.begun && driver->reader.prompt && driver->reader.loop_away_until > 0)
         return; /* the program's event loop calls back, or the loop when it is back */
     if (!driver->teller.begun)
         mrt_loop_kick(driver);
