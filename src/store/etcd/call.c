@@ -190,7 +190,8 @@ static bool send_or_hold(struct mrt_etcd_call *call)
         return false;
     TAILQ_INSERT_TAIL(&wire->calls, call, link);
     wire->running += !call->urgent;
-    mrt_traffic_sent(&wire->traffic);
+    if (!call->line) /* a stream is never waited for */
+        mrt_traffic_sent(&wire->traffic);
     return true;
 }
 
@@ -261,7 +262,8 @@ static void take_out(struct mrt_etcd_call *call)
     call->wire->running -= !call->urgent;
     TAILQ_REMOVE(&call->wire->calls, call, link);
     curl_multi_remove_handle(call->wire->multi, call->easy);
-    mrt_traffic_answered(&call->wire->traffic);
+    if (!call->line)
+        mrt_traffic_answered(&call->wire->traffic);
 }
 
 void mrt_etcd_cancel(struct mrt_etcd_call *call)
