@@ -47,7 +47,7 @@ is_nowhere() {
 @test "doctor: what each of the servers is" {
     on_five 120s
     run "$MORTISE" doctor
-    [[ "$output" =~ server\ +Redis\ [0-9.]+(\;\ Redis\ [0-9.]+){4}$'\n'\ +encrypted\ +no$'\n' ]]
+    [[ "$output" =~ server\ +Redis\ [0-9.]+(\ \+\ Redis\ [0-9.]+){4}$'\n'\ +encrypted\ +no$'\n' ]]
 }
 
 @test "M1 one command at a time holds a lock on five servers, and nothing is left" {

@@ -163,37 +163,38 @@ static bool quorum_asks_apart(const struct mrt_store *port)
     return apart;
 }
 
-/* Cuts what a member says of its connection, and keeps it as what all say. */
-static void take_encrypted(char *server, char all[48])
+/* Cuts all but the product from the text of a member, and keeps what all members say of their
+   connections. */
+static void cut_facts(char *server, char encrypted[48])
 {
-    char *own = strstr(server, MRT_ENCRYPTED);
-    if (!own)
-        return;
-    char *words = own + sizeof MRT_ENCRYPTED - 1, text[48];
-    size_t length = strcspn(words, ";");
-    snprintf(text, sizeof text, "%.*s", (int)length, words);
-    memmove(own, words + length, strlen(words + length) + 1);
-    bool differs = *all && strcmp(all, text) != 0;
-    snprintf(all, 48, "%s", differs ? "not alike at all members" : text);
+    char text[48] = "";
+    const char *own = strstr(server, MRT_ENCRYPTED);
+    if (own) {
+        own += sizeof MRT_ENCRYPTED - 1;
+        snprintf(text, sizeof text, "%.*s", (int)strcspn(own, ";"), own);
+    }
+    bool differs = *encrypted && strcmp(encrypted, text) != 0;
+    snprintf(encrypted, 48, "%s", differs ? "not alike at all members" : text);
+    server[strcspn(server, ";")] = '\0';
 }
 
-/* The servers in the members' order. */
+/* The products in the members' order. */
 static int quorum_server(struct mrt_store *port, char *text, size_t size)
 {
     struct mrt_quorum_store *store = (struct mrt_quorum_store *)port;
     char encrypted[48] = "";
     size_t length = 0;
     int error = MORTISE_ENOTSUPPORTED;
-    for (unsigned i = 0; i < store->count && length + 2 < size; i++) {
+    for (unsigned i = 0; i < store->count && length + 3 < size; i++) {
         const struct mrt_quorum_member *member = &store->members[i];
-        const char *comma = length > 0 ? "; " : "";
-        size_t gap = strlen(comma);
+        const char *plus = length > 0 ? " + " : "";
+        size_t gap = strlen(plus);
         int result = member->ops->server ? member->ops->server(member->store, text + length + gap,
                                                                size - length - gap)
                                          : MORTISE_ENOTSUPPORTED;
         if (result == MORTISE_OK) {
-            memcpy(text + length, comma, gap);
-            take_encrypted(text + length + gap, encrypted);
+            memcpy(text + length, plus, gap);
+            cut_facts(text + length + gap, encrypted);
             length += gap + strlen(text + length + gap);
         }
         error = length > 0 ? MORTISE_OK : result;
