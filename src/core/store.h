@@ -269,6 +269,9 @@ struct mrt_store_ops {
                 struct mrt_sink sink, struct mrt_store **store);
     /* mortise_init; NULL: nothing need be made before the first use. */
     int (*init)(const struct mrt_uri *uri, mortise_text_callback print, void *argument);
+    /* Prints the commands that give the user whom the URI names the rights that locks need, and no
+       others; contacts no server. NULL: the store has no such commands, or `init` prints them. */
+    int (*print_rights)(const struct mrt_uri *uri, mortise_text_callback print, void *argument);
     /* Takes a command (it is copied) and true; or, if it could not be taken
        by `patience`, does nothing and returns false. */
     bool (*submit)(struct mrt_store *store, const struct mrt_command *command, mrt_time patience);

@@ -102,6 +102,7 @@ foreach(suite redis_faults redis_access redis_claim redis_detach redis_waiters r
 endforeach()
 
 if(COMMAND mortise_bats_suite)
+  mortise_bats_suite(redis_acl ${CMAKE_CURRENT_SOURCE_DIR}/redis_acl.bats waits)
   if(TARGET mortise_module_tls)
     mortise_bats_suite(redis_tls ${CMAKE_CURRENT_SOURCE_DIR}/redis_tls.bats waits)
   endif()

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Users, passwords, databases and sockets of a real Redis server; and what a failover loses. */
+#include "base/uri.h"
 #include "cmocka_all.h"
 #include "conform/port_client.h"
 #include "live/noted.h"
 #include "live/zookeeper_place.h"
+#include "store/redis/rights.h"
 #include "store/redis/script.h"
 
 #include <hiredis/hiredis.h>
@@ -57,16 +59,24 @@ static int try(mortise_client *client, const char *name, mortise_hold *hold)
     return mortise_try_acquire(zk_mutex(client, name), hold);
 }
 
-/* As doc/redis.md has it. */
+static void run_line(void *argument, const char *text)
+{
+    char line[1024];
+    (void)argument;
+    snprintf(line, sizeof line, "%.*s", (int)strcspn(text, "\n"), text);
+    ask(line);
+}
+
+/* As mortise init --print-acl has it. */
 static void make_alice(void)
 {
+    struct mrt_uri parsed;
     ask("ACL SETUSER alice reset");
     redisReply *reply = redisCommand(raw, "ACL SETUSER alice on >%s", PASSWORD);
     assert_string_equal(reply->str, "OK");
     freeReplyObject(reply);
-    ask("ACL SETUSER alice ~{mortise/}* ~mortise/* &{mortise/}* +eval +evalsha +subscribe "
-        "+unsubscribe +select +time +publish +@sortedset +@hash +@string +del +pexpire +type "
-        "+client|id +client|kill +info +wait");
+    assert_int_equal(mrt_uri_parse("redis://alice@h/2?replicas=1", &parsed), MORTISE_OK);
+    assert_int_equal(mrt_redis_print_rights(&parsed, run_line, NULL), MORTISE_OK);
 }
 
 static void *hand_over(void *argument)

@@ -14,6 +14,7 @@
  *   wire.c, secure.c, uri.c, sign.c    bytes, TLS, addresses and signatures, without state of the
  *                       store
  *   operator.c          mortise_list, revoke, break and server, on a connection of their own
+ *   rights.c            the command that gives a user the rights of locks
  *   scripts/            what the server does
  *
  * Threads: calls on one store come one at a time, from any thread; operator.c's at any time.

@@ -19,6 +19,7 @@
 #include "store/redis/observe.h"
 #include "store/redis/operator.h"
 #include "store/redis/push.h"
+#include "store/redis/rights.h"
 #include "store/redis/script.h"
 
 #include <stdio.h>
@@ -233,6 +234,7 @@ const struct mrt_store_ops mrt_redis_store = {
                      .linger = 1,
                      .lock_delay = 1},
     .open = redis_open,
+    .print_rights = mrt_redis_print_rights,
     .submit = redis_submit,
     .fd = redis_fd,
     .next = redis_next,
