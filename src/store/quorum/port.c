@@ -189,11 +189,11 @@ static int quorum_server(struct mrt_store *port, char *text, size_t size)
         const struct mrt_quorum_member *member = &store->members[i];
         const char *plus = length > 0 ? " + " : "";
         size_t gap = strlen(plus);
+        snprintf(text + length, size - length, "%s", plus);
         int result = member->ops->server ? member->ops->server(member->store, text + length + gap,
                                                                size - length - gap)
                                          : MORTISE_ENOTSUPPORTED;
         if (result == MORTISE_OK) {
-            memcpy(text + length, plus, gap);
             cut_facts(text + length + gap, encrypted);
             length += gap + strlen(text + length + gap);
         }
