@@ -284,13 +284,14 @@ all_end() {
 # attempts URL NUMBER: a command connects until it has done so fifteen times to a port (PORT in the URL)
 # that never answers; into the file attempts.NUMBER how long that took, in milliseconds.
 attempts() {
-    local file="attempts.$2" command
+    local file="attempts.$2" command silent
     python3 "$BATS_TEST_DIRNAME/hole.py" 15 >"$file" 3>&- &
+    silent=$!
     until_true test -s "$file"
     "$MORTISE" run --url "${1/PORT/$(head -n 1 "$file")}" x -- true 2>/dev/null &
     command=$!
     until_true eval '[ "$(wc -l <"$file")" -eq 2 ]'
-    kill "$command"
+    kill "$command" "$silent"
 }
 
 # With the five seconds that are the default the attempts would take longer than a minute.

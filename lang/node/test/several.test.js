@@ -227,8 +227,11 @@ const THROWS = `
   (async () => {
     const client = await Client.open(process.env.MORTISE_URL);
     const election = client.election(process.env.MORTISE_NAME);
-    election.on('elected', () => { throw new Error('of the listener'); });
+    const elected = new Promise((resolve) => {
+      election.on('elected', () => { resolve(); throw new Error('of the listener'); });
+    });
     await election.campaign();
+    await elected;
     election.resign();
     await client.close();
     console.log('closed');
