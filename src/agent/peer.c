@@ -113,7 +113,7 @@ void mrt_peer_close(struct mrt_peer *peer)
     agent->peer_count--;
     if (!peer->is_process)
         peer->user->connections--;
-    agent->resumes = agent->pauses && !agent->drains;
+    agent->resumes |= agent->pauses && !agent->drains; /* others may close in the same turn */
     agent->pauses = false;
 }
 
