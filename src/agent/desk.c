@@ -198,8 +198,9 @@ static bool take_unasked(struct mrt_agent *agent, const struct mrt_event *event)
     ticket = mrt_desk_find(desk, event->ticket);
     if (ticket)
         forward(ticket, event);
-    if (ticket && ticket->observes)
-        mrt_desk_ticket_free(agent, ticket); /* it is told once, and observes again */
+    /* It is told once, and observes again: unless this is an earlier OBSERVE's, told twice. */
+    if (ticket && ticket->observes && event->type == MRT_CHANGED && !ticket->is_asked)
+        mrt_desk_ticket_free(agent, ticket);
     return true;
 }
 

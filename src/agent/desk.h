@@ -50,6 +50,7 @@ struct mrt_desk_ticket {
     struct mrt_id id;
     struct mrt_desk_session *session; /* NULL: its client has gone, and it is to go */
     bool observes;                    /* it is no ticket, but an OBSERVE that wants to be woken */
+    bool is_asked;                    /* its OBSERVE is not answered */
     bool is_granted;
     bool may_be_there; /* an answer has left it open, or said that it is in the store */
     bool is_leaving;   /* its removal is requested by the agent */

@@ -392,6 +392,8 @@ static bool take_command(struct mrt_desk_session *session, const struct mrt_fram
         fail(session, command->serial, MORTISE_ENOMEM);
         return true;
     }
+    if (command->type == MRT_OBSERVE && !command->once)
+        mrt_desk_find(&agent->desk, command->ticket)->is_asked = true;
     if (!mrt_desk_pass(session, frame)) {
         if (!ticket && needs_entry(command))
             mrt_desk_ticket_free(agent, mrt_desk_find(&agent->desk, command->ticket));

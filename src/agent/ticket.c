@@ -162,8 +162,10 @@ static bool has_gone(const struct mrt_desk_ticket *ticket, const struct mrt_even
 void mrt_desk_ticket_follow(struct mrt_agent *agent, struct mrt_desk_ticket *ticket,
                             const struct mrt_event *event, const struct mrt_desk_command *asked)
 {
-    if (ticket->observes)
+    if (ticket->observes) {
+        ticket->is_asked &= !asked;
         return;
+    }
     bool is_own = asked && asked->is_own;
     if (has_gone(ticket, event, asked)) {
         if (!ticket->is_leaving || is_own)
