@@ -5,9 +5,11 @@
  * engine asks for it (late, if the loop is busy), and after every call fetches
  * commands, settled waiters and told holds.
  */
-#include "host.h"
+#include "agent_host.h"
 
 #include <string.h>
+
+#define AGENT_PAUSE (100 * MRT_MILLISECOND) /* before a client that found none comes again */
 
 /* ------------------------------------------------------------- the clock */
 
@@ -195,6 +197,10 @@ void client_pump(struct world *world, struct client *client)
 
 void client_event(struct world *world, struct client *client, const struct mrt_event *event)
 {
+    if (client->agent) {
+        agent_store_event(world, client->agent, event);
+        return;
+    }
     trace_note(world, TRACE_EVENT, client->index, NO_QUEUE, NULL, event->type,
                (int64_t)event->serial, (int64_t)(event->fence + event->weight_ahead));
     check_answered(world, client, event);
@@ -221,7 +227,7 @@ struct mrt_queue *client_queue(struct world *world, struct client *client, int q
 
 /* The world's time is the servers', so a client's rate is what its clock and theirs are wrong by,
    in opposite directions. In half of all cases both are as wrong as they may be. */
-static int64_t draw_rate(struct world *world)
+int64_t client_draw_rate(struct world *world)
 {
     const int64_t million = 1000000, drift = world->drawn.drift_ppm;
     if (drift == 0)
@@ -232,6 +238,18 @@ static int64_t draw_rate(struct world *world)
     return rate < slowest ? slowest : rate > fastest ? fastest : rate;
 }
 
+static void plan_restart(struct world *world, struct client *client);
+
+/* Its server is not reached: it tries again later. */
+static void give_boot_up(struct world *world, struct client *client)
+{
+    mrt_engine_free(client->engine);
+    client->engine = NULL;
+    world->peer_count--;
+    host_close(client, true);
+    plan_restart(world, client);
+}
+
 void client_boot(struct world *world, struct client *client, bool new_clock)
 {
     const struct profile *p = &world->drawn;
@@ -239,8 +257,10 @@ void client_boot(struct world *world, struct client *client, bool new_clock)
         return;
     if (new_clock) {
         client->offset = random_below(&world->random, 1000 * MRT_SECOND);
-        client->rate_ppm = draw_rate(world);
+        client->rate_ppm = client_draw_rate(world);
     }
+    if (p->model == MODEL_AGENT)
+        client->rate_ppm = agent_for(client)->client.rate_ppm; /* the same host */
     struct peer *peer = &world->peers[world->peer_count++];
     *peer = (struct peer){.client = client, .index = client->index};
     client->peer = peer;
@@ -262,8 +282,10 @@ void client_boot(struct world *world, struct client *client, bool new_clock)
         check_fail(world, client->index, NO_QUEUE, "no engine");
     for (int i = 0; i < p->queues && !p->brief_handles; i++)
         client_queue(world, client, i);
-    if (host_kind_of(p->model))
-        host_open(world, client, host_kind_of(p->model));
+    if (host_kind_of(p->model) && !host_open(world, client, host_kind_of(p->model))) {
+        give_boot_up(world, client);
+        return;
+    }
     trace_note(world, TRACE_CLIENT, client->index, NO_QUEUE, "boots", client->rate_ppm, 0, 0);
     client->booted_at = world->now;
     election_boot(world, client);
@@ -322,7 +344,9 @@ static void restart(struct world *world, struct task *task)
 static void plan_restart(struct world *world, struct client *client)
 {
     if (world->phase != PHASE_CLOSE)
-        world_at(world, &client->restart, world->now + world_some(world, world->drawn.restart_us),
+        world_at(world, &client->restart,
+                 world->now + world_some(world, world->drawn.restart_us) +
+                     (world->drawn.model == MODEL_AGENT ? AGENT_PAUSE : 0),
                  restart);
 }
 

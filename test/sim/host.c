@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See host.h. */
-#include "host.h"
+#include "agent_host.h"
 
 #include "base/uri.h"
 
@@ -15,13 +15,15 @@
 #include <unistd.h>
 
 #define EPOLL HOST_DESCRIPTORS
-#define SOCKET (EPOLL + HOST_EPOLLS_MAX)
+#define SOCKET HOST_FIRST_SOCKET
 
 struct host *host_current;
 
 const struct host_kind *host_kind_of(int64_t model)
 {
     switch (model) {
+    case MODEL_AGENT:
+        return &agent_host_kind;
 #ifdef MORTISE_ZOOKEEPER
     case MODEL_ZK_LIBRARY:
         return &zk_host_kind;
@@ -62,6 +64,8 @@ int __real_fcntl(int fd, int command, ...);
 int __wrap_fcntl(int fd, int command, ...);
 int __real_close(int fd);
 int __wrap_close(int fd);
+int __real_shutdown(int fd, int how);
+int __wrap_shutdown(int fd, int how);
 int __real_setsockopt(int fd, int level, int option, const void *value, socklen_t size);
 int __wrap_setsockopt(int fd, int level, int option, const void *value, socklen_t size);
 int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
@@ -108,7 +112,8 @@ int __wrap_epoll_ctl(int epoll, int operation, int socket, struct epoll_event *e
     struct host_slot *slot = slot_of(host_current, socket);
     if (host_current && socket >= EPOLL && socket < SOCKET) {
         host_current->inner[socket - EPOLL].outer = operation != EPOLL_CTL_DEL ? epoll : 0;
-        host_current->inner[socket - EPOLL].data = event->data;
+        if (operation != EPOLL_CTL_DEL)
+            host_current->inner[socket - EPOLL].data = event->data;
         return 0;
     }
     if (!slot) {
@@ -150,7 +155,10 @@ static bool any_ready(const struct host *host, int epoll)
 int __wrap_epoll_wait(int epoll, struct epoll_event *events, int limit, int timeout)
 {
     int count = 0;
-    (void)timeout;
+    struct agent_host *agent = host_current->client->agent;
+    if (agent && timeout != 0)
+        agent_sleep(agent, timeout < 0 ? MRT_TIME_NEVER
+                                       : client_now(&agent->client) + timeout * MRT_MILLISECOND);
     for (int i = 0; i < host_current->epolls && count < limit; i++)
         if (host_current->inner[i].outer == epoll && any_ready(host_current, EPOLL + i))
             events[count++] =
@@ -162,6 +170,11 @@ int __wrap_epoll_wait(int epoll, struct epoll_event *events, int limit, int time
             events[count++] = (struct epoll_event){.events = is, .data = slot->data};
     }
     return count;
+}
+
+bool host_slot_ready(const struct host *host, int slot)
+{
+    return ready(host, &host->slots[slot]) != 0;
 }
 
 /* No second descriptor: a simulated server reads all that was sent before a connection closes. */
@@ -182,6 +195,16 @@ int __wrap_close(int fd)
         return __real_close(fd);
     if (slot_of(host_current, fd))
         host_socket_close(host_current, fd);
+    return 0;
+}
+
+int __wrap_shutdown(int fd, int how)
+{
+    const struct host_slot *slot = slot_of(host_current, fd);
+    if (!host_current)
+        return __real_shutdown(fd, how);
+    if (slot && slot->socket->shut)
+        slot->socket->shut(slot->socket);
     return 0;
 }
 
@@ -232,7 +255,7 @@ static void plan(struct host *host)
 {
     struct client *client = host->client;
     struct world *world = client->world;
-    mrt_time at = host->kind->ops->next(host->store);
+    mrt_time at = host->ops->next(host->store);
     if (at != MRT_TIME_NEVER)
         at = client_true(client, at) + world_some(world, world->profile.timer_late_us);
     for (int i = 0; i < HOST_SOCKETS_MAX; i++) {
@@ -297,7 +320,7 @@ static void turn(struct world *world, struct task *task)
         return;
     }
     host_current = host;
-    host->kind->ops->process(host->store, client_now(host->client));
+    host->ops->process(host->store, client_now(host->client));
     host_current = NULL;
     dispatch(world, host);
 }
@@ -312,8 +335,10 @@ void host_ready(struct client *client)
 void host_submit(struct world *world, struct client *client, const struct mrt_command *command)
 {
     struct host *host = client->host;
+    if (world->drawn.model == MODEL_AGENT)
+        agent_note(world, client, command);
     host_current = host;
-    if (!host->kind->ops->submit(host->store, command, 0))
+    if (!host->ops->submit(host->store, command, 0))
         abort();
     host_current = NULL;
     dispatch(world, host);
@@ -321,7 +346,7 @@ void host_submit(struct world *world, struct client *client, const struct mrt_co
 
 /* ------------------------------------------------------------------ its life */
 
-void host_open(struct world *world, struct client *client, const struct host_kind *kind)
+bool host_open(struct world *world, struct client *client, const struct host_kind *kind)
 {
     static struct mrt_uri uri;
     char text[512];
@@ -333,13 +358,19 @@ void host_open(struct world *world, struct client *client, const struct host_kin
         .label = "", .timeout = MRT_SECOND, .find = kind->find};
     host->client = client;
     host->kind = kind;
+    host->ops = kind->ops;
     client->host = host;
     kind->write_uri(world, text, sizeof text);
     host_current = host;
-    if (mrt_uri_parse(text, &uri) != MORTISE_OK ||
-        kind->ops->open(&uri, &options, sink, &host->store) != MORTISE_OK)
-        abort();
+    int error = mrt_uri_parse(text, &uri);
+    if (error == MORTISE_OK && kind == &agent_host_kind)
+        error = kind->ops->choose(&uri, &host->ops);
+    if (error == MORTISE_OK)
+        error = host->ops->open(&uri, &options, sink, &host->store);
     host_current = NULL;
+    if (error != MORTISE_OK && kind != &agent_host_kind)
+        abort();
+    return error == MORTISE_OK;
 }
 
 void host_close(struct client *client, bool died)
@@ -352,7 +383,7 @@ void host_close(struct client *client, bool died)
     host->dead = died;
     if (host->store) {
         host_current = host;
-        host->kind->ops->close(host->store);
+        host->ops->close(host->store);
         host_current = outer;
         host->store = NULL;
     }

@@ -17,6 +17,10 @@ struct host_socket {
     mrt_time open_at; /* when the connecting ends, well or badly */
     uint32_t (*state)(const struct host_socket *socket); /* EPOLL bits, once it has */
     void (*close)(struct host_socket *socket);
+    void (*shut)(struct host_socket *socket);
+    /* Of one that is no stream. */
+    ssize_t (*send)(struct host_socket *socket, const void *bytes, size_t size);
+    ssize_t (*receive)(struct host_socket *socket, void *bytes, size_t size);
 };
 
 /* The stores that are simulated as they ship. */
@@ -33,14 +37,16 @@ struct host_kind {
     void (*free)(struct client *client);
 };
 
-#define HOST_SOCKETS_MAX 16
+#define HOST_SOCKETS_MAX 24
 #define HOST_EPOLLS_MAX 16
 #define HOST_DESCRIPTORS (1 << 20) /* no descriptor of the system's is that high */
+#define HOST_FIRST_SOCKET (HOST_DESCRIPTORS + HOST_EPOLLS_MAX)
 
 struct host {
     struct task turn; /* first */
     struct client *client;
     const struct host_kind *kind;
+    const struct mrt_store_ops *ops; /* the kind's, or what it has chosen */
     struct mrt_store *store;
     struct host_told { /* by the store, and not yet to the engine */
         struct mrt_event event;
@@ -73,7 +79,8 @@ int64_t host_connect_ms(const struct profile *profile);
 extern const struct host_kind zk_host_kind, redis_host_kind, redlock_host_kind, quorum_host_kind;
 const struct host_kind *pg_host_kind(void);
 
-void host_open(struct world *world, struct client *client, const struct host_kind *kind);
+/* False: it cannot reach its server. */
+bool host_open(struct world *world, struct client *client, const struct host_kind *kind);
 void host_submit(struct world *world, struct client *client, const struct mrt_command *command);
 /* Something may be read. */
 void host_ready(struct client *client);
@@ -84,6 +91,8 @@ void hosts_free(struct client *client);
 
 /* A descriptor, the lowest that is free; what it is; and none any more. */
 int host_socket_new(struct host *host, struct host_socket *socket);
+/* Whether the descriptor of a slot is polled, and has something. */
+bool host_slot_ready(const struct host *host, int slot);
 struct host_socket *host_socket_of(const struct host *host, int descriptor);
 void host_socket_close(struct host *host, int descriptor);
 

@@ -97,7 +97,7 @@ static void arrive(struct world *world, struct task *task)
     if (old)
         client_catch_up(world,
                         client); /* an end by its clock alone does not come from the answer */
-    if (!client->engine)
+    if (!client->engine && !client->agent)
         return;
     uint64_t losses = client->losses;
     client_event(world, client, &event);
@@ -177,6 +177,7 @@ static void stray_wake(struct world *world, struct peer *peer, const struct mrt_
 void link_deliver(struct world *world, struct peer *peer, const struct mrt_event *event)
 {
     struct client *client = peer->client;
+    server_told(world, event);
     if (!client || event->serial == SILENT)
         return;
     bool hint = event->type == MRT_WAKE || event->type == MRT_CHANGED ||

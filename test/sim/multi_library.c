@@ -5,6 +5,7 @@
  * might not run.
  *
  * All of this is called on a call's own stack; what reaches into the world is done on the world's.
+ * The driver's functions are those of an agent's too, whose code gets the real ones.
  */
 #include "multi.h"
 
@@ -30,14 +31,24 @@ uint64_t mrt_lock_owner(const mortise_lock *lock)
     return lock->unowned ? 0 : lock->owner;
 }
 
-int mrt_driver_check(const struct mrt_driver *driver, bool blocking)
+int __real_mrt_driver_check(const struct mrt_driver *driver, bool blocking);
+int __wrap_mrt_driver_check(const struct mrt_driver *driver, bool blocking);
+
+int __wrap_mrt_driver_check(const struct mrt_driver *driver, bool blocking)
 {
+    if (!multi_running)
+        return __real_mrt_driver_check(driver, blocking);
     (void)driver, (void)blocking;
     return MORTISE_OK;
 }
 
-int mrt_driver_outcome(const struct mrt_driver *driver, const struct mrt_waiter *waiter)
+int __real_mrt_driver_outcome(const struct mrt_driver *driver, const struct mrt_waiter *waiter);
+int __wrap_mrt_driver_outcome(const struct mrt_driver *driver, const struct mrt_waiter *waiter);
+
+int __wrap_mrt_driver_outcome(const struct mrt_driver *driver, const struct mrt_waiter *waiter)
 {
+    if (!multi_running)
+        return __real_mrt_driver_outcome(driver, waiter);
     (void)driver;
     return waiter->error;
 }
@@ -62,14 +73,28 @@ static void hesitate(void)
     multi_leave_to_world();
 }
 
-void mrt_driver_enter(struct mrt_driver *driver)
+void __real_mrt_driver_enter(struct mrt_driver *driver);
+void __wrap_mrt_driver_enter(struct mrt_driver *driver);
+
+void __wrap_mrt_driver_enter(struct mrt_driver *driver)
 {
+    if (!multi_running) {
+        __real_mrt_driver_enter(driver);
+        return;
+    }
     hesitate();
     driver->inside++;
 }
 
-void mrt_driver_leave_quietly(struct mrt_driver *driver)
+void __real_mrt_driver_leave_quietly(struct mrt_driver *driver);
+void __wrap_mrt_driver_leave_quietly(struct mrt_driver *driver);
+
+void __wrap_mrt_driver_leave_quietly(struct mrt_driver *driver)
 {
+    if (!multi_running) {
+        __real_mrt_driver_leave_quietly(driver);
+        return;
+    }
     driver->inside--;
 }
 
@@ -93,8 +118,15 @@ static void pump(struct multi *multi, void *unused)
     client_pump(client->world, client);
 }
 
-void mrt_driver_leave(struct mrt_driver *driver, mrt_time deadline)
+void __real_mrt_driver_leave(struct mrt_driver *driver, mrt_time deadline);
+void __wrap_mrt_driver_leave(struct mrt_driver *driver, mrt_time deadline);
+
+void __wrap_mrt_driver_leave(struct mrt_driver *driver, mrt_time deadline)
 {
+    if (!multi_running) {
+        __real_mrt_driver_leave(driver, deadline);
+        return;
+    }
     (void)deadline;
     multi_on_world(pump, NULL);
     driver->inside--;

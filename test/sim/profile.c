@@ -245,7 +245,7 @@ static void draw_lock(struct profile *p, uint64_t seed)
     if (zookeeper && kind == LOCK_SEMAPHORE && random_below(&random, 2))
         make_frequented(p, &random);
     if (p->model != MODEL_LEASE && p->model != MODEL_KERNEL && p->model != MODEL_ZK_LIBRARY &&
-        p->model != MODEL_REDIS && p->model != MODEL_POSTGRES)
+        p->model != MODEL_REDIS && p->model != MODEL_POSTGRES && p->model != MODEL_AGENT)
         return; /* the other models have neither values nor cells */
     if (kind == LOCK_ELECTION) {
         p->lock = kind;
@@ -295,8 +295,8 @@ static void draw_delay(struct profile *p, uint64_t seed)
 {
     struct random random;
     random_seed(&random, seed ^ UINT64_C(0x64656c6179));
-    bool can = (p->model == MODEL_LEASE || p->model == MODEL_KERNEL) && p->lock != LOCK_ELECTION &&
-               p->proof_lag_us == 0;
+    bool can = (p->model == MODEL_LEASE || p->model == MODEL_KERNEL || p->model == MODEL_AGENT) &&
+               p->lock != LOCK_ELECTION && p->proof_lag_us == 0;
     if (can && random_below(&random, 8) == 0)
         p->lock_delay_us = profile_scale(&random, has_lease(p) ? p->lease_us : 1000000);
 }
@@ -400,6 +400,8 @@ static void draw_trusted(struct profile *p, uint64_t seed)
     random_seed(&random, seed ^ UINT64_C(0x62656c69656665));
     p->trusted =
         has_lease(p) && p->redis_amnesia + p->pg_lag_us == 0 && random_below(&random, 3) == 0;
+    if (p->model == MODEL_AGENT)
+        p->trusted = 0;
 }
 
 static int64_t any_sequence(struct random *random)
@@ -640,6 +642,8 @@ void profile_draw(struct profile *profile, uint64_t seed, int model, enum world_
         profile_draw_quorum(profile, &random);
     } else if (profile->model == MODEL_POSTGRES) {
         profile_draw_postgres(profile, &random);
+    } else if (profile->model == MODEL_AGENT) {
+        profile_draw_agent(profile, &random);
     } else {
         shape_plain(profile, &random);
     }
@@ -692,6 +696,10 @@ void profile_heal(struct profile *p)
                                &p->pg_conflict,
                                &p->pg_full,
                                &p->pg_notify_late_us,
+                               &p->agent_crash_every_us,
+                               &p->agent_pause_every_us,
+                               &p->agent_cut_every_us,
+                               &p->agent_signal_every_us,
                                &p->old_answers};
     zero(faults, sizeof faults / sizeof faults[0]);
     /* A lease can be kept only if a round trip takes less than a third of it. */

@@ -28,6 +28,7 @@ enum {
     MODEL_REDLOCK,
     MODEL_QUORUM, /* as REDLOCK, but its members' claims end with their sessions */
     MODEL_POSTGRES,
+    MODEL_AGENT, /* its store has a lease or, if lease_us is 0, none */
     MODEL_COUNT
 };
 enum {
@@ -185,7 +186,16 @@ enum {
     X(lone_next, EXTRA, "and another one, soon after it")                                         \
     X(lone_after, FIXED, "commands, it comes")                                                    \
     X(lone_within_us, FIXED, "it, and the other one after it, come within")                       \
-    X(lone_us, EXTRA, "such a fault lasts for at most")
+    X(lone_us, EXTRA, "such a fault lasts for at most")                                           \
+    X(agents, SIZE, "hosts with one")                                                             \
+    X(agent_crash_every_us, EXTRA, "an agent dies about each")                                    \
+    X(agent_restart_us, FIXED, "and is back after at most")                                       \
+    X(agent_pause_every_us, EXTRA, "an agent stands still about each")                            \
+    X(agent_pause_us, FIXED, "for at most")                                                       \
+    X(agent_cut_every_us, EXTRA, "an agent is cut off from its store about each")                 \
+    X(agent_signal_every_us, EXTRA, "a signal ends an agent about each")                          \
+    X(agent_drain_us, FIXED, "and holds go on for so long")                                       \
+    X(agent_room, FIXED, "connections that an agent has descriptors for")
 
 struct profile {
 #define PROFILE_FIELD(name, kind, text) int64_t name;

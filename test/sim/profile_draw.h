@@ -14,6 +14,7 @@ int64_t profile_maybe(struct random *random, int64_t limit);
 int64_t profile_maybe_every(struct random *random, int one_in, int64_t unit);
 /* Liberties of the port, which a real store on fake servers takes by itself. */
 void profile_no_port_faults(struct profile *profile);
+void profile_draw_agent(struct profile *profile, struct random *random);
 /* Nothing happens but that locks are taken. */
 void profile_make_calm(struct profile *profile);
 

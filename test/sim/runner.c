@@ -44,6 +44,7 @@ static const char *const store_names[MODEL_COUNT] = {
     [MODEL_LEASE] = "lease",
     [MODEL_KERNEL] = "memory",
     [MODEL_SQLITE] = "sqlite",
+    [MODEL_AGENT] = "agent",
 #ifdef MORTISE_ZOOKEEPER
     [MODEL_ZOOKEEPER] = "zookeeper-port",
     [MODEL_ZK_LIBRARY] = "zookeeper",

@@ -24,6 +24,8 @@ static const struct server_model *model_of(int64_t model)
     switch (model) {
     case MODEL_SQLITE:
         return &sqlite_model;
+    case MODEL_AGENT:
+        return &agent_model;
 #ifdef MORTISE_ZOOKEEPER
     case MODEL_ZOOKEEPER:
         return &zookeeper_model;
@@ -54,6 +56,8 @@ void server_init(struct world *world)
     world->server = server;
     server->model = model_of(world->drawn.model);
     server->state = server->model->new (world);
+    if (server->model->populate)
+        server->model->populate(world, server->state);
 }
 
 void server_fini(struct world *world)
@@ -93,6 +97,12 @@ void server_reboot(struct world *world)
         world->server->model->reboot(world, world->server->state);
 }
 
+void server_told(struct world *world, const struct mrt_event *event)
+{
+    if (world->server->model->told)
+        world->server->model->told(world, world->server->state, event);
+}
+
 bool server_break(struct world *world, int queue, uint64_t fence)
 {
     world->server_changed = true;
@@ -107,6 +117,11 @@ bool server_revoke(struct world *world, int queue, uint64_t fence)
 void truth_add(struct truth *truth, const struct peer *asker, struct peer *peer, uint64_t fence,
                uint64_t weight, bool granted)
 {
+    const struct server *server = truth->server;
+    if (server->model->owner)
+        peer = server->model->owner(server->state, truth->queue, fence);
+    if (!peer)
+        return;
     if (truth->peer) {
         truth->others = true;
     } else {
@@ -128,7 +143,7 @@ void truth_add_nobodys(struct truth *truth, uint64_t fence)
 
 void server_truth(struct world *world, int queue, const struct peer *peer, struct truth *truth)
 {
-    memset(truth, 0, sizeof *truth);
+    *truth = (struct truth){.server = world->server, .queue = queue};
     world->server->model->truth(world, world->server->state, queue, peer, truth);
 }
 

@@ -12,6 +12,7 @@
 struct server_model {
     const struct stream_server *streams; /* of a model whose clients send streams of bytes */
     void *(*new)(struct world *world);
+    void (*populate)(struct world *world, void *server);
     void (*free)(void *server);
     void (*apply)(struct world *world, void *server, struct peer *peer,
                   const struct mrt_command *command);
@@ -26,10 +27,13 @@ struct server_model {
                   struct truth *truth);
     int (*left)(struct world *world, void *server);
     uint64_t (*cell)(void *server);
+    /* Of agents: an event of their server's; whose a ticket is, NULL: nobody's. */
+    void (*told)(struct world *world, void *server, const struct mrt_event *event);
+    struct peer *(*owner)(void *server, int queue, uint64_t fence);
 };
 
 extern const struct server_model memory_model, sqlite_model, zookeeper_model, zk_library_model,
-    redis_model, quorum_model, postgres_model;
+    redis_model, quorum_model, postgres_model, agent_model;
 
 struct server {
     const struct server_model *model;

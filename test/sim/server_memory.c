@@ -273,6 +273,7 @@ static void memory_kill(struct world *world, void *server, struct peer *peer)
 struct look {
     const struct peer *peer;
     struct truth *truth;
+    bool keeps; /* a dead agent's tickets are its clients', who may live */
 };
 
 static int see(void *context, const struct mrt_memory_entry *entry)
@@ -281,7 +282,7 @@ static int see(void *context, const struct mrt_memory_entry *entry)
     look->truth->span = entry->fence_span;
     if (entry->detached)
         truth_add_nobodys(look->truth, entry->fence);
-    if (entry->detached || entry->until > 0)
+    if (entry->detached || (entry->until > 0 && !look->keeps))
         return 0; /* nobody's */
     if (!look->truth->peer && entry->value)
         memcpy(&look->truth->value, entry->value, sizeof look->truth->value);
@@ -294,7 +295,7 @@ static void memory_truth(struct world *world, void *server, int queue, const str
                          struct truth *truth)
 {
     struct memory *memory = server;
-    struct look look = {.peer = peer, .truth = truth};
+    struct look look = {.peer = peer, .truth = truth, .keeps = world->drawn.model == MODEL_AGENT};
     mrt_memory_server_list_queue(memory->core, world->queues[queue].name, see, &look);
 }
 

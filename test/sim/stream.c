@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
 
 #define FIRST_PORT 6379
 
@@ -173,6 +175,44 @@ void stream_break(struct stream *stream)
     leave(stream, DOWN_BREAK);
 }
 
+void stream_shut(struct stream *stream)
+{
+    post(stream, DOWN_END, NULL, 0);
+}
+
+static void end_stream(struct world *world, struct stream *stream)
+{
+    lose(stream, true, false);
+    if (random_below(&world->random, 2))
+        stream_end(stream);
+    else
+        stream_break(stream);
+}
+
+void streams_end_server(struct world *world, int server)
+{
+    for (int i = 0; i < world->drawn.clients; i++)
+        for (struct stream *stream = world->clients[i].streams; stream; stream = stream->next)
+            if (stream->server == server && !stream->refused && !stream->deaf)
+                end_stream(world, stream);
+}
+
+bool stream_hurry(struct stream *stream)
+{
+    bool any = false;
+    struct world *world = stream->client->world;
+    while (stream->travelling) {
+        struct parcel *first = stream->travelling;
+        for (struct parcel *parcel = first; parcel; parcel = parcel->next)
+            if (parcel->task.timer.at < first->task.timer.at)
+                first = parcel;
+        world_cancel(world, &first->task);
+        arrive(world, &first->task);
+        any = true;
+    }
+    return any;
+}
+
 void stream_forget(struct stream *stream, bool silently)
 {
     lose(stream, true, true);
@@ -273,9 +313,14 @@ int __wrap_getsockopt(int fd, int level, int option, void *value, socklen_t *siz
 int __real_getpeername(int fd, struct sockaddr *address, socklen_t *length);
 int __wrap_getpeername(int fd, struct sockaddr *address, socklen_t *length);
 
+static struct host_socket *socket_of(int fd)
+{
+    return host_current ? host_socket_of(host_current, fd) : NULL;
+}
+
 static struct stream *stream_of(int fd)
 {
-    return host_current ? (struct stream *)host_socket_of(host_current, fd) : NULL;
+    return (struct stream *)socket_of(fd);
 }
 
 static int fail(int error)
@@ -301,14 +346,26 @@ int __wrap_socket(int family, int type, int protocol)
     return host_socket_new(host_current, &stream->socket);
 }
 
+/* A local connection is there immediately, whether or not its server runs. */
+static int connect_locally(struct stream *stream)
+{
+    const struct client *client = stream->client;
+    stream->server = client->index % (int)client->world->drawn.agents;
+    stream->refused = is_down(stream);
+    stream->socket.open_at = client->world->now;
+    return stream->refused ? fail(ECONNREFUSED) : 0;
+}
+
 int __wrap_connect(int fd, const struct sockaddr *address, socklen_t length)
 {
     struct stream *stream = stream_of(fd);
     struct sockaddr_in internet;
     if (!stream)
         return __real_connect(fd, address, length);
-    memcpy(&internet, address, sizeof internet);
     struct world *world = stream->client->world;
+    if (address->sa_family == AF_UNIX)
+        return connect_locally(stream);
+    memcpy(&internet, address, sizeof internet);
     stream->server = ntohs(internet.sin_port) - FIRST_PORT;
     stream->refused = world->now < stream->client->reset_until || is_down(stream);
     stream->socket.open_at = stream->refused ? world->now + 2 * MRT_MICROSECOND : later(stream, 0);
@@ -320,6 +377,11 @@ int __wrap_getsockopt(int fd, int level, int option, void *value, socklen_t *siz
     const struct stream *stream = stream_of(fd);
     if (!stream)
         return __real_getsockopt(fd, level, option, value, size);
+    if (option == SO_PEERCRED) { /* all are processes of this one's user */
+        const struct ucred credentials = {.pid = 1, .uid = geteuid(), .gid = getegid()};
+        memcpy(value, &credentials, sizeof credentials);
+        return 0;
+    }
     *(int *)value = stream->refused ? ECONNREFUSED : stream->broken ? ECONNRESET : 0;
     return 0;
 }
@@ -336,9 +398,12 @@ int __wrap_getpeername(int fd, struct sockaddr *address, socklen_t *length)
 
 ssize_t __wrap_send(int fd, const void *bytes, size_t size, int flags)
 {
-    struct stream *stream = stream_of(fd);
+    struct host_socket *socket = socket_of(fd);
+    struct stream *stream = (struct stream *)socket;
     if (!stream)
         return __real_send(fd, bytes, size, flags);
+    if (socket->send)
+        return socket->send(socket, bytes, size);
     if (stream->broken && !(flags & MSG_NOSIGNAL))
         raise(SIGPIPE);
     if (stream->broken)
@@ -352,9 +417,12 @@ ssize_t __wrap_send(int fd, const void *bytes, size_t size, int flags)
 
 ssize_t __wrap_recv(int fd, void *bytes, size_t size, int flags)
 {
-    struct stream *stream = stream_of(fd);
+    struct host_socket *socket = socket_of(fd);
+    struct stream *stream = (struct stream *)socket;
     if (!stream)
         return __real_recv(fd, bytes, size, flags);
+    if (socket->receive)
+        return socket->receive(socket, bytes, size);
     if (stream->broken)
         return fail(ECONNRESET);
     if (stream->used == 0)
@@ -364,4 +432,11 @@ ssize_t __wrap_recv(int fd, void *bytes, size_t size, int flags)
     stream->used -= size;
     memmove(stream->inbox, stream->inbox + size, stream->used);
     return (ssize_t)size;
+}
+
+/* Where the compiler knows how large the buffer is. */
+ssize_t __wrap___recv_chk(int fd, void *bytes, size_t size, size_t room, int flags);
+ssize_t __wrap___recv_chk(int fd, void *bytes, size_t size, size_t room, int flags)
+{
+    return __wrap_recv(fd, bytes, size < room ? size : room, flags);
 }

@@ -37,6 +37,12 @@ struct stream {
 void stream_say(struct stream *stream, const char *bytes, size_t size);
 void stream_end(struct stream *stream);
 void stream_break(struct stream *stream);
+/* It says nothing more, and listens. */
+void stream_shut(struct stream *stream);
+/* A server has gone, and all its streams with it; what it has said still arrives, or not. */
+void streams_end_server(struct world *world, int server);
+/* All that is under way arrives; false: there is nothing. */
+bool stream_hurry(struct stream *stream);
 /* The server has gone: nothing under way arrives. The client gets an end, or finds out at its next
  * request; at the latest when the system's keep-alive gives up. */
 void stream_forget(struct stream *stream, bool silently);

@@ -3,7 +3,7 @@
  * A run: chaos, in which only safety is asked for; then heal, in which nothing fails any more
  * and everyone must be served; then everybody closes and nothing may be left.
  */
-#include "host.h"
+#include "agent_host.h"
 
 #include <signal.h>
 #include <stdlib.h>
@@ -42,6 +42,8 @@ mrt_time world_about(struct world *world, int64_t every_us)
 
 static int64_t unit_us(const struct world *world)
 {
+    if (world->drawn.model == MODEL_AGENT && world->drawn.lease_us == 0)
+        return 5000000; /* its clients' lease */
     return world->drawn.lease_us > 0 ? world->drawn.lease_us : 1000000;
 }
 
@@ -186,7 +188,9 @@ static void populate(struct world *world)
             client->actors[a].client = client;
             client->actors[a].index = a;
             client->actors[a].state = ACTOR_DONE;
-            actor_begin(world, &client->actors[a], p->operations);
+            client->actors[a].operations = p->operations;
+            if (client->engine)
+                actor_begin(world, &client->actors[a], p->operations);
         }
     }
     if (p->reboot_every_us > 0)
@@ -270,6 +274,8 @@ static void heal(struct world *world)
     world_cancel(world, &world->reboot);
     world_cancel(world, &world->breakage);
     world_cancel(world, &world->revocation);
+    if (world->drawn.model == MODEL_AGENT)
+        agents_heal(world);
     for (int i = 0; i < world->drawn.clients; i++) {
         struct client *client = &world->clients[i];
         client->cut_until = 0;
@@ -304,6 +310,16 @@ static void close_all(struct world *world)
     }
 }
 
+/* Agents have forgotten their clients, and end when they are told to. */
+static void end_agents(struct world *world, mrt_time patience)
+{
+    if (!run_until(world, world->now + patience, agents_rest))
+        check_fail(world, -1, NO_QUEUE, "an agent keeps what nobody has");
+    agents_end(world);
+    if (!run_until(world, world->now + patience, agents_ended))
+        check_fail(world, -1, NO_QUEUE, "an agent does not end");
+}
+
 static void live(struct world *world)
 {
     const struct profile *p = &world->drawn;
@@ -329,6 +345,8 @@ static void live(struct world *world)
     if (!run_until(world, world->now + patience, all_closed))
         check_fail(world, -1, NO_QUEUE, "a close does not end");
     detach_end(world);
+    if (p->model == MODEL_AGENT)
+        end_agents(world, patience);
     run_until(world,
               world->now + 3 * unit +
                   (p->reap_us + p->delay_us + p->lock_delay_us) * MRT_MICROSECOND,

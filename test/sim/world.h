@@ -15,7 +15,8 @@
  *              library, zk_wire.c, connections, and zk_ensemble.c, the servers; Redis's, and a
  *              quorum of five, on stream.c, streams of bytes, and redis_server.c, the servers;
  *              a quorum of members with sessions, on quorum_members.c;
- *              PostgreSQL's, with libpq, on stream.c and pg_wire.c (pg_server.h)
+ *              PostgreSQL's, with libpq, on stream.c and pg_wire.c (pg_server.h); agents, and the
+ *              store agent: in their clients, on stream.c too (agent_host.h)
  *   lone.c     a lone fault, in worlds without any other
  *   check.c    the invariants; delay.c: of what a dead holder leaves behind; detach.c: of what
  *              is left to whoever adopts it
@@ -52,6 +53,7 @@
 
 struct world;
 struct host;
+struct agent_host;
 struct zk_wire;
 struct stream;
 
@@ -193,6 +195,7 @@ struct client {
     struct writer writer;
     mrt_time booted_at;
     struct host *host, *dead_hosts; /* if it runs the real store */
+    struct agent_host *agent;       /* it is one, and has no engine here; NULL: it is not */
     struct zk_wire *wires;
     struct stream *streams;
     struct mrt_store *members[QUORUM_MAX]; /* of a quorum with sessions; NULL: not open */
@@ -344,6 +347,7 @@ mrt_time world_about(struct world *world, int64_t every_us);
 mrt_time client_now(const struct client *client);
 mrt_time client_true(const struct client *client, mrt_time local);
 void client_boot(struct world *world, struct client *client, bool new_clock);
+int64_t client_draw_rate(struct world *world);
 /* A handle, to be given back with mrt_queue_put. */
 struct mrt_queue *client_queue(struct world *world, struct client *client, int queue);
 void client_die(struct world *world, struct client *client);
@@ -430,6 +434,8 @@ void server_fini(struct world *world);
 void server_apply(struct world *world, struct peer *peer, const struct mrt_command *command);
 /* A process has died; `dead` before its memory is forgotten. */
 void server_died(struct world *world, struct peer *peer);
+/* An event leaves the server. */
+void server_told(struct world *world, const struct mrt_event *event);
 /* The store gives up the sessions of a client that has been notified. */
 void server_kill(struct world *world, struct peer *peer);
 void server_reboot(struct world *world);
@@ -439,6 +445,8 @@ bool server_break(struct world *world, int queue, uint64_t fence);
 bool server_revoke(struct world *world, int queue, uint64_t fence);
 /* The truth about a queue: who is granted. */
 struct truth {
+    const struct server *server;
+    int queue;
     struct peer *peer;             /* of the first ticket; NULL: the queue is empty */
     uint64_t fence, span, granted; /* of the first ticket; granted: weight of this peer's */
     bool others;                   /* someone alive waits behind it */

@@ -6,18 +6,6 @@
 
 #include <sys/socket.h>
 
-int __real_shutdown(int fd, int how);
-int __wrap_shutdown(int fd, int how);
-
-int __wrap_shutdown(int fd, int how)
-{
-    struct host_socket *socket = host_current ? host_socket_of(host_current, fd) : NULL;
-    if (!socket)
-        return host_current ? 0 : __real_shutdown(fd, how);
-    zk_wire_shut((struct zk_wire *)socket);
-    return 0;
-}
-
 /* These wait for their answers in polls of their own; they are tested on real servers. */
 int mrt_zk_list(struct mrt_store *store, const char *name, const char *prefix,
                 mrt_listed_callback callback, void *argument)

@@ -192,13 +192,14 @@ static uint32_t state_of(const struct host_socket *socket)
 }
 
 static void close_wire(struct host_socket *socket);
+static void shut_wire(struct host_socket *socket);
 
 struct zk_wire *zk_wire_open(struct world *world, struct client *client, int server)
 {
     struct zk_wire *wire = calloc(1, sizeof *wire);
     if (!wire)
         abort();
-    wire->socket = (struct host_socket){.state = state_of, .close = close_wire};
+    wire->socket = (struct host_socket){.state = state_of, .close = close_wire, .shut = shut_wire};
     wire->client = client;
     wire->server = server;
     wire->last = &wire->first;
@@ -238,8 +239,9 @@ bool zk_wire_readable(const struct zk_wire *wire)
     return wire->first || wire->ended || wire->broken;
 }
 
-void zk_wire_shut(struct zk_wire *wire)
+static void shut_wire(struct host_socket *socket)
 {
+    struct zk_wire *wire = (struct zk_wire *)socket;
     wire->shut = wire->ended = true;
     wire->socket.open_at = 0; /* an attempt to connect ends too */
 }

@@ -46,8 +46,6 @@ void zk_wire_send(struct zk_wire *wire, struct zk_request *request);
 /* The next packet, to be given back with zk_packet_free; NULL: none. */
 struct zk_packet *zk_wire_read(struct zk_wire *wire);
 void zk_packet_free(struct zk_packet *packet);
-/* The client shuts it down, whatever state it is in. */
-void zk_wire_shut(struct zk_wire *wire);
 bool zk_wire_readable(const struct zk_wire *wire);
 
 /* The client's net goes down; and at the end of a run. */
