@@ -130,7 +130,8 @@ static void set(struct mrt_etcd_job *job, const struct seen *seen)
 static void show(struct mrt_etcd_job *job, const struct seen *seen)
 {
     size_t offset = seen->cell.value_offset, size = seen->cell.there ? seen->size - offset : 0;
-    if (size > MORTISE_VALUE_MAX || !mrt_job_set_value(&job->job, seen->bytes + offset, size))
+    const char *value = size > 0 ? seen->bytes + offset : "";
+    if (size > MORTISE_VALUE_MAX || !mrt_job_set_value(&job->job, value, size))
         mrt_etcd_answer(job, MRT_UNKNOWN);
     else
         answer_cell(job, version_of(seen), seen->cell.fence);
