@@ -32,15 +32,15 @@ static mortise_client *open_client(int32_t timeout_ms)
 /* The states told of one hold, in order. */
 struct record {
     _Atomic int count;
-    mortise_state states[8];
-    int64_t at[8];
+    mortise_state states[64];
+    int64_t at[64];
 };
 
 static void note(void *argument, mortise_hold hold, mortise_state state)
 {
     struct record *record = argument;
     int place = atomic_load(&record->count);
-    check(place < 8);
+    check(place < 64);
     record->states[place] = state;
     record->at[place] = mortise_now_ns();
     if (state == MORTISE_LOST)
@@ -185,12 +185,9 @@ static bool resumes(int64_t lease_ms)
     error = mortise_release(hold);
     check(error == MORTISE_OK || error == MORTISE_ELOST);
     api_close(client);
-    if (error == MORTISE_OK) {
-        assert_int_equal(record.states[0], MORTISE_SUSPENDED);
-        assert_int_equal(record.states[1], MORTISE_HELD);
-        assert_int_equal(record.count, 2);
-    }
-    return error == MORTISE_OK;
+    for (int i = 0; i < record.count && error == MORTISE_OK; i++)
+        assert_int_equal(record.states[i], i % 2 ? MORTISE_HELD : MORTISE_SUSPENDED);
+    return error == MORTISE_OK && record.count == 2; /* a machine that stands still suspends too */
 }
 
 /* The first of several attempts, with longer leases: the machine may be busy. */
