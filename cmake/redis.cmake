@@ -18,7 +18,7 @@ function(embed_redis_scripts directory)
   string(APPEND text "#include \"store/redis/script.h\"\n\n")
   set(rows "")
   foreach(name session stop append adopt refresh remove detach observe cell list operate
-          claim_extend claim_show claim_delete)
+          forward claim_extend claim_show claim_delete)
     file(READ ${directory}/${name}.lua own)
     set(short "")
     if(EXISTS ${directory}/${name}_short.lua)

@@ -25,7 +25,7 @@ int mrt_store_find(const struct mrt_uri *uri, const struct mrt_store_ops **ops)
     while (row->scheme && strcmp(row->scheme, uri->scheme) != 0)
         row++;
     if (!row->scheme) {
-        char known[160] = "";
+        char known[256] = "";
         list_schemes(known, sizeof known);
         return mrt_error(MORTISE_ESCHEME, "no store is known by the scheme \"%s\"; known are %s",
                          uri->scheme, known);

@@ -6,6 +6,7 @@
 #include "base/uri.h"
 #include "mortise.h"
 #include "store/redis/error.h"
+#include "store/redis/referral.h"
 #include "store/redis/uri.h"
 
 #include <stdio.h>
@@ -38,6 +39,11 @@ static void test_uris_and_their_canonical_form(void **state)
         {"redis://h?namespace=a/b&connect=200ms", "redis://h:6379/0", "{a/b/}", 10000},
         {"redis+unix:///run/redis.sock", "redis+unix:///run/redis.sock?db=0", "{mortise/}", 10000},
         {"redis+unix://bob@/run/r%20s?db=2", "redis+unix://bob@/run/r s?db=2", "{mortise/}", 10000},
+        {"redis+sentinel://a,[::1]:7000,c:26380/my-master_1.x?session=3s",
+         "redis+sentinel://a:26379,[::1]:7000,c:26380/my-master_1.x/0", "{mortise/}", 3000},
+        {"redis+sentinel://u@s/m/2?namespace=n", "redis+sentinel://u@s:26379/m/2", "{n/}", 10000},
+        {"redis+cluster://a,b:7000/", "redis+cluster://a:6379,b:7000", "{mortise/}", 10000},
+        {"redis+cluster://u@a/0", "redis+cluster://u@a:6379", "{mortise/}", 10000},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct mrt_redis_address address;
@@ -46,6 +52,33 @@ static void test_uris_and_their_canonical_form(void **state)
         assert_string_equal(address.base, rows[i].base);
         assert_int_equal(address.session, mrt_time_from_ms(rows[i].session_ms));
     }
+}
+
+static void test_uris_of_sentinels_in_parts(void **state)
+{
+    (void)state;
+    struct mrt_redis_address address;
+    assert_int_equal(parse("redis+sentinel://alice@s1,s2:5,s3/main/7?sentinel_user=guard"
+                           "&sentinel_credentials=/run/s",
+                           &address),
+                     MORTISE_OK);
+    assert_int_equal(address.way, MRT_REDIS_SENTINEL);
+    assert_int_equal(address.host_count, 3);
+    assert_string_equal(address.hosts[1].name, "s2");
+    assert_int_equal(address.hosts[1].port, 5);
+    assert_int_equal(address.hosts[2].port, 26379);
+    assert_string_equal(address.master, "main");
+    assert_int_equal(address.database, 7);
+    assert_string_equal(address.user, "alice");
+    assert_string_equal(address.sentinel_user, "guard");
+}
+
+/* As CLUSTER KEYSLOT has them. */
+static void test_rd_16_the_slot_of_a_namespace(void **state)
+{
+    (void)state;
+    assert_int_equal(mrt_redis_slot("{mortise/}"), 13020);
+    assert_int_equal(mrt_redis_slot("{123456789}"), 12739);
 }
 
 static void test_uris_that_are_refused(void **state)
@@ -77,6 +110,24 @@ static void test_uris_that_are_refused(void **state)
         "redis://h?replicas=-1",
         "redis://h?replicas=101",
         "redis://h?uptime=10",
+        "redis+sentinel://",
+        "redis+sentinel://s",
+        "redis+sentinel://s/",
+        "redis+sentinel://s,/m",
+        "redis+sentinel://,s/m",
+        "redis+sentinel://s/m/x",
+        "redis+sentinel://s/m/0/1",
+        "redis+sentinel://s/m%20n",
+        "redis+sentinel://s:0/m",
+        "redis+sentinel://s/m?db=1",
+        "redis+sentinel://s/m?sentinel_user=u",
+        "redis+sentinel://s/m?sentinel_user=&sentinel_credentials=/c",
+        "redis+sentinel://1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17/m",
+        "redis+cluster://",
+        "redis+cluster://a,b/1",
+        "redis+cluster://a/?db=0",
+        "redis://h?sentinel_credentials=/c",
+        "redis+cluster://h?sentinel_user=u",
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct mrt_redis_address address;
@@ -145,6 +196,10 @@ static void test_se_01_no_password_in_a_uri_and_none_is_shown(void **state)
         "redis://" MARK "%zz@h",
         "redis://alice@h?credentials=" MARK,
         "redis://h?password=" MARK,
+        "redis+sentinel://alice:" MARK "@s/m",
+        "redis+sentinel://s:" MARK "/m",
+        "redis+sentinel://s/m?sentinel_credentials=" MARK,
+        "redis+cluster://:" MARK "@a,b",
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         mortise_client *client = NULL;
@@ -267,6 +322,8 @@ int main(void)
     unsetenv("MORTISE_REDIS_AUTH");
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_uris_and_their_canonical_form),
+        cmocka_unit_test(test_uris_of_sentinels_in_parts),
+        cmocka_unit_test(test_rd_16_the_slot_of_a_namespace),
         cmocka_unit_test(test_uris_that_are_refused),
         cmocka_unit_test(test_tls_is_that_of_the_uri_and_never_left_out_silently),
         cmocka_unit_test(test_se_01_no_password_in_a_uri_and_none_is_shown),

@@ -26,6 +26,7 @@ static void test_a_password_behind_the_user(void **state)
     (void)state;
     is_hidden("redis://:S3CRET@h/");
     is_hidden("redis://u:S3CRET@h:1/0");
+    is_hidden("redis+sentinel://u:S3CRET@a,b/main");
     is_hidden("ZK://u:S3CRET@h:1/a");
 }
 
@@ -72,6 +73,7 @@ static void test_urls_without_a_secret(void **state)
     (void)state;
     is_shown("zk://a:2181,b:2181,c:2181/chroot?session=4s");
     is_shown("redis://user@h:6379/0");
+    is_shown("redis+sentinel://user@a:26379,b/main/0?sentinel_user=guard");
     is_shown("redlock:redis://user@a:6379,redis://user@b:6379");
     is_shown("redlock:redis://a:1,redis+unix:///run/b.sock?answer=100ms");
     is_shown("postgresql://user@h:5432/d?namespace=a");

@@ -13,9 +13,17 @@
 static const struct {
     const char *scheme, *parameter;
 } words[] = {
-    {"zk:", "session"},         {"redis:", "session"},    {"rediss:", "session"},
-    {"redis+unix:", "session"}, {"postgresql:", "lease"}, {"postgres:", "lease"},
-    {"mysql:", "lease"},        {"mariadb:", "lease"},    {"etcd:", "lease"},
+    {"zk:", "session"},
+    {"redis:", "session"},
+    {"rediss:", "session"},
+    {"redis+unix:", "session"},
+    {"redis+sentinel:", "session"},
+    {"redis+cluster:", "session"},
+    {"postgresql:", "lease"},
+    {"postgres:", "lease"},
+    {"mysql:", "lease"},
+    {"mariadb:", "lease"},
+    {"etcd:", "lease"},
     {"etcds:", "lease"},
 };
 

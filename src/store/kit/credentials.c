@@ -81,15 +81,25 @@ static int read_variable(const char *variable, char *text, size_t size)
     return MORTISE_OK;
 }
 
+int mrt_credentials_read_as(const struct mrt_uri *uri, const char *key, const char *variable,
+                            char *text, size_t size, char origin[MRT_CREDENTIALS_ORIGIN_SIZE])
+{
+    const char *path = mrt_uri_parameter(uri, key);
+    snprintf(origin, MRT_CREDENTIALS_ORIGIN_SIZE, path ? "%.250s" : "in %.250s",
+             path       ? path
+             : variable ? variable
+                        : key);
+    if (!path && !variable)
+        text[0] = '\0';
+    if (!path)
+        return variable ? read_variable(variable, text, size) : MORTISE_OK;
+    if (*path != '/')
+        return mrt_error(MORTISE_EURI, "%s= is the absolute path of a file", key);
+    return mrt_credentials_read_file(path, text, size);
+}
+
 int mrt_credentials_read(const struct mrt_uri *uri, const char *variable, char *text, size_t size,
                          char origin[MRT_CREDENTIALS_ORIGIN_SIZE])
 {
-    const char *path = mrt_uri_parameter(uri, "credentials");
-    snprintf(origin, MRT_CREDENTIALS_ORIGIN_SIZE, path ? "%.250s" : "in %.250s",
-             path ? path : variable);
-    if (!path)
-        return read_variable(variable, text, size);
-    if (*path != '/')
-        return mrt_error(MORTISE_EURI, "credentials= is the absolute path of a file");
-    return mrt_credentials_read_file(path, text, size);
+    return mrt_credentials_read_as(uri, "credentials", variable, text, size, origin);
 }

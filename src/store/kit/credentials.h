@@ -21,5 +21,8 @@ int mrt_credentials_read(const struct mrt_uri *uri, const char *variable, char *
                          char origin[MRT_CREDENTIALS_ORIGIN_SIZE]);
 /* Such a file whole; its last line's end is dropped. */
 int mrt_credentials_read_file(const char *path, char *text, size_t size);
+/* The same by the parameter `key`; `variable`: NULL: no variable counts. */
+int mrt_credentials_read_as(const struct mrt_uri *uri, const char *key, const char *variable,
+                            char *text, size_t size, char origin[MRT_CREDENTIALS_ORIGIN_SIZE]);
 
 #endif

@@ -24,10 +24,12 @@
 #include "store/redis/copies.h"
 #include "store/redis/error.h"
 #include "store/redis/push.h"
+#include "store/redis/referral.h"
 #include "store/redis/reply.h"
+#include "store/redis/resume.h"
+#include "store/redis/seek.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,9 +41,10 @@
 
 static void fail_unreachable(struct mrt_redis_store *store, struct mrt_redis_job *job)
 {
-    mrt_redis_fail(store, job, MORTISE_EUNREACHABLE, "%s: %s", store->address.shown,
-                   store->servers.count > 0 ? mrt_redis_wire_trouble(&store->wire)
-                                            : mrt_resolver_fault(&store->resolver));
+    const char *why = *store->seek.fault         ? store->seek.fault
+                      : store->servers.count > 0 ? mrt_redis_wire_trouble(&store->wire)
+                                                 : mrt_resolver_fault(&store->resolver);
+    mrt_redis_fail(store, job, MORTISE_EUNREACHABLE, "%s: %s", store->address.shown, why);
 }
 
 /* A START behind a refused login may have been done under another user: it dies of itself. */
@@ -67,7 +70,7 @@ static void end_jobs(struct mrt_redis_store *store, struct mrt_redis_jobs *jobs,
 static void report_unreachable(struct mrt_redis_store *store)
 {
     struct mrt_redis_job *job;
-    if (store->heard || store->refusal || store->failures < store->servers.count ||
+    if (store->heard || store->refusal || store->failures < mrt_redis_seek_attempts(store) ||
         !(job = calloc(1, sizeof *job)))
         return;
     fail_unreachable(store, job);
@@ -76,7 +79,18 @@ static void report_unreachable(struct mrt_redis_store *store)
 static void break_connection(struct mrt_redis_store *store, mrt_time now)
 {
     mrt_redis_wire_close(&store->wire);
-    mrt_resolver_begin(&store->resolver, &store->address.host, 1, now);
+    TAILQ_CONCAT(&store->moved, &store->waiting, link);
+    TAILQ_CONCAT(&store->waiting, &store->moved, link);
+    if (store->seek.confirmed) { /* the next server may be another one */
+        mrt_redis_push_close(store, now);
+        mrt_redis_wake_all(store);
+    }
+    if (mrt_redis_seek_end(store)) {
+        store->again = now;
+        end_jobs(store, &store->sent, true);
+        return;
+    }
+    mrt_resolver_begin(&store->resolver, store->address.hosts, store->address.host_count, now);
     unsigned doublings = store->failures < PAUSE_DOUBLINGS ? store->failures : PAUSE_DOUBLINGS;
     store->failures++;
     store->again = mrt_time_add(now, PAUSE_MIN << doublings);
@@ -126,44 +140,19 @@ static bool begin_connection(struct mrt_redis_store *store)
         store->earlier = store->connection;
     store->connection = (struct mrt_redis_connection){0};
     store->id_asked = false;
+    store->role_awaited = store->address.way != MRT_REDIS_DIRECT;
+    if (store->role_awaited) {
+        if (!mrt_redis_job_add(store, MRT_REDIS_ROLE, NULL))
+            return false;
+        mrt_redis_referral_check_put(&store->wire, &store->address);
+    }
     store->server_awaited = store->address.uptime > 0 || has_earlier(store);
     return !store->server_awaited || mrt_redis_check_server(store, NULL);
 }
 
-/* Operators' calls come at any time. */
-static pthread_mutex_t servers_mutex = PTHREAD_MUTEX_INITIALIZER;
-
-bool mrt_redis_connection_server(const struct mrt_redis_store *store, struct mrt_address *server)
-{
-    const struct mrt_redis_servers *servers = &store->servers;
-    pthread_mutex_lock(&servers_mutex);
-    bool known = servers->count > 0;
-    if (known)
-        *server = servers->at[store->server_next % servers->count];
-    pthread_mutex_unlock(&servers_mutex);
-    return known;
-}
-
-/* Where to connect to now; NULL: that is not known. The server may be somewhere else than when
-   there was a connection. */
-static const struct mrt_address *next_server(struct mrt_redis_store *store)
-{
-    struct mrt_redis_servers *servers = &store->servers;
-    struct mrt_addresses *found = mrt_resolver_take(&store->resolver);
-    pthread_mutex_lock(&servers_mutex);
-    if (found) {
-        mrt_redis_keep_servers(servers, found);
-        store->server_next = 0;
-    }
-    size_t at = servers->count > 0 ? store->server_next++ % servers->count : 0;
-    pthread_mutex_unlock(&servers_mutex);
-    free(found);
-    return servers->count > 0 ? &servers->at[at] : NULL;
-}
-
 static void connect_now(struct mrt_redis_store *store, mrt_time now)
 {
-    const struct mrt_address *server = next_server(store);
+    const struct mrt_address *server = mrt_redis_seek_take(store);
     store->epoch++;
     store->refusal = 0;
     store->heard = false;
@@ -220,9 +209,13 @@ void mrt_redis_connection_send(struct mrt_redis_store *store, mrt_time now)
 {
     if (TAILQ_EMPTY(&store->waiting))
         return;
-    if (store->wire.state == MRT_REDIS_CLOSED && now >= store->again && !is_looking(store))
-        connect_now(store, now);
-    if (store->wire.state == MRT_REDIS_OPEN && !store->server_awaited)
+    if (store->wire.state == MRT_REDIS_CLOSED && now >= store->again && !is_looking(store)) {
+        store->heard = store->heard && store->address.way == MRT_REDIS_DIRECT;
+        if (mrt_redis_seek_begin(store, now))
+            connect_now(store, now);
+    }
+    if (store->wire.state == MRT_REDIS_OPEN && !store->server_awaited && !store->role_awaited &&
+        TAILQ_EMPTY(&store->moved))
         send_waiting(store, now);
 }
 
@@ -281,13 +274,26 @@ static void send_whole(struct mrt_redis_store *store, struct mrt_redis_job *job)
     }
 }
 
+static bool role_reply(struct mrt_redis_store *store, const redisReply *reply, mrt_time now)
+{
+    if (!mrt_redis_seek_check(store, reply, now))
+        return false;
+    store->role_awaited = false;
+    mrt_redis_resume_begin(store);
+    return true;
+}
+
 /* Of a request of the store's own. */
 static bool own_reply(struct mrt_redis_store *store, struct mrt_redis_job *job,
-                      const redisReply *reply)
+                      const redisReply *reply, mrt_time now)
 {
     bool useful = true, ends = store->server_awaited && has_earlier(store);
     if (job->work == MRT_REDIS_LOGIN)
         useful = login_reply(store, reply);
+    else if (job->work == MRT_REDIS_ROLE)
+        useful = role_reply(store, reply, now);
+    else if (job->work == MRT_REDIS_HAS)
+        mrt_redis_resume_reply(store, job, reply);
     else if (job->work == MRT_REDIS_SERVER)
         useful = mrt_redis_check_server_reply(store, reply) && (!ends || end_earlier(store));
     else if (job->work == MRT_REDIS_MEMORY)
@@ -300,16 +306,35 @@ static bool own_reply(struct mrt_redis_store *store, struct mrt_redis_job *job,
     return useful;
 }
 
-/* Takes the reply to the first job; false: the connection is of no use. */
-static bool take_reply(void *context, const redisReply *reply, mrt_time now)
+/* A node of a cluster has not done the job, and names another one: keeps the job for that one. */
+static bool is_moved(struct mrt_redis_store *store, struct mrt_redis_job *job,
+                     const redisReply *reply, mrt_time now)
 {
-    struct mrt_redis_store *store = context;
+    struct mrt_host host;
+    if (store->address.way != MRT_REDIS_CLUSTER || job->work != MRT_REDIS_COMMAND ||
+        job->command.claim || job->stage != MRT_REDIS_ASKED ||
+        !mrt_redis_referral_moved(&store->address, reply, &store->seek.server, &host))
+        return false;
+    if (TAILQ_EMPTY(&store->moved) && !mrt_redis_seek_refer(store, &host, now))
+        return false;
+    job->whole = false;
+    TAILQ_INSERT_TAIL(&store->moved, job, link);
+    return true;
+}
+
+/* Takes the reply to the first job; false: the connection is of no use. */
+static bool take_job_reply(struct mrt_redis_store *store, const redisReply *reply, mrt_time now)
+{
     struct mrt_redis_job *job = TAILQ_FIRST(&store->sent);
     store->heard = true;
+    store->server_heard = now;
     if (!job)
         return false;
     TAILQ_REMOVE(&store->sent, job, link);
-    if (job->work != MRT_REDIS_LOGIN && job->work != MRT_REDIS_SERVER) {
+    if (is_moved(store, job, reply, now))
+        return true;
+    if (job->work != MRT_REDIS_LOGIN && job->work != MRT_REDIS_SERVER &&
+        job->work != MRT_REDIS_ROLE) {
         store->failures = 0;
         mrt_resolver_forget(&store->resolver); /* the server is here */
     }
@@ -318,12 +343,21 @@ static bool take_reply(void *context, const redisReply *reply, mrt_time now)
     else if (!job->whole && lacks_script(reply) && !is_followed(store, job))
         send_whole(store, job);
     else if (job->work != MRT_REDIS_COMMAND)
-        return own_reply(store, job, reply);
+        return own_reply(store, job, reply, now);
     else if (!job->command.claim)
         mrt_redis_reply(store, job, reply, now);
     else if (!mrt_redis_claim_reply(store, job, reply))
         TAILQ_INSERT_HEAD(&store->sent, job, link); /* more belong to it */
     return true;
+}
+
+/* A master that has become a replica, and a node whose slot has gone, are left. */
+static bool take_reply(void *context, const redisReply *reply, mrt_time now)
+{
+    struct mrt_redis_store *store = context;
+    bool demoted = store->address.way == MRT_REDIS_SENTINEL && mrt_redis_referral_is_replica(reply);
+    return take_job_reply(store, reply, now) && !demoted &&
+           (TAILQ_EMPTY(&store->moved) || !TAILQ_EMPTY(&store->sent));
 }
 
 void mrt_redis_connection_receive(struct mrt_redis_store *store, mrt_time now)
@@ -360,9 +394,27 @@ static mrt_time patience_end(const struct mrt_redis_store *store)
     return MRT_TIME_NEVER;
 }
 
+/* No sentinel has named a server. */
+static void fail_seeking(struct mrt_redis_store *store, mrt_time now)
+{
+    store->refusal = store->seek.error;
+    snprintf(store->refusal_text, sizeof store->refusal_text, "%s", store->seek.fault);
+    break_connection(store, now);
+    if (store->refusal)
+        end_jobs(store, &store->waiting, false);
+}
+
+void mrt_redis_connection_seek(struct mrt_redis_store *store, mrt_time now)
+{
+    if (!mrt_redis_seek_receive(store, now))
+        fail_seeking(store, now);
+}
+
 void mrt_redis_connection_tick(struct mrt_redis_store *store, mrt_time now)
 {
     struct mrt_redis_job *job = TAILQ_FIRST(&store->waiting);
+    if (!mrt_redis_seek_tick(store, now))
+        fail_seeking(store, now);
     if (is_looking(store) && job && now >= mrt_time_add(job->since, store->address.connect))
         report_unreachable(store);
     if (now >= patience_end(store)) {
@@ -379,12 +431,12 @@ void mrt_redis_connection_tick(struct mrt_redis_store *store, mrt_time now)
 mrt_time mrt_redis_connection_next(const struct mrt_redis_store *store)
 {
     const struct mrt_redis_job *job = TAILQ_FIRST(&store->waiting);
-    mrt_time next = patience_end(store);
+    mrt_time next = mrt_time_min(patience_end(store), mrt_redis_seek_next(store));
     if (!job)
         return next;
     if (is_looking(store))
         next = mrt_time_min(next, mrt_resolver_next(&store->resolver, mrt_time_now()));
-    else if (store->wire.state == MRT_REDIS_CLOSED)
+    else if (store->wire.state == MRT_REDIS_CLOSED && !mrt_redis_seek_is_busy(store))
         next = mrt_time_min(next, store->again);
     return mrt_time_min(next, mrt_time_add(job->since, store->address.connect));
 }

@@ -12,7 +12,7 @@ void mrt_redis_connection_receive(struct mrt_redis_store *store, mrt_time now);
 /* Ends requests that take too long; returns when the next one does. */
 void mrt_redis_connection_tick(struct mrt_redis_store *store, mrt_time now);
 mrt_time mrt_redis_connection_next(const struct mrt_redis_store *store);
-/* The server's address; false: it is not known. From any thread. */
-bool mrt_redis_connection_server(const struct mrt_redis_store *store, struct mrt_address *server);
+/* Takes what a sentinel has said. */
+void mrt_redis_connection_seek(struct mrt_redis_store *store, mrt_time now);
 
 #endif

@@ -32,7 +32,7 @@ static const struct {
     {"NOPERM", MRT_REDIS_REFUSED, MORTISE_EPERMISSION, ""},
     {"WRONGTYPE", MRT_REDIS_REFUSED, MORTISE_EMISMATCH, " (a key of this name is something else)"},
     {"MOVED", MRT_REDIS_REFUSED, MORTISE_ENOTSUPPORTED,
-     " (name the server of the cluster that keeps this namespace)"},
+     " (redis+cluster: finds the node of a key; a name as {mortise/}NAME is in its namespace's)"},
     {"ASK", MRT_REDIS_NOT_DONE, MORTISE_ESTORE, " (the cluster is moving this namespace)"},
     {"CROSSSLOT", MRT_REDIS_REFUSED, MORTISE_ENOTSUPPORTED, ""},
 };

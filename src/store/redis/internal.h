@@ -8,6 +8,8 @@
  *   message.c           takes what the server publishes
  *   reply.c, claim_reply.c, copies.c, check.c    what a reply means, and what follows
  *   command.c, claim.c  what a command is sent as; a claim is one key, as other programs keep it
+ *   seek.c, referral.c  where the server is: what sentinels and the nodes of a cluster say of it
+ *   resume.c            what follows when another server has become the one
  *   push.c, observe.c   the connection for messages, and what waits for them
  *   script.c, error.c   calls of scripts; errors of the server
  *   job.c               a command, from its submission to the delivery of its answer
@@ -42,6 +44,33 @@ struct mrt_redis_connection {
     char server[48]; /* "": not known */
 };
 
+/* Where the server is: seek.h. */
+enum mrt_redis_seek_state {
+    MRT_REDIS_SEEK_IDLE,
+    MRT_REDIS_SEEK_ASK,  /* a sentinel is asked */
+    MRT_REDIS_SEEK_NAME, /* the name that it gave is looked up */
+    MRT_REDIS_SEEK_DONE  /* `server` is to be tried, or in use */
+};
+
+struct mrt_redis_seek {
+    enum mrt_redis_seek_state state;
+    struct mrt_redis_wire wire; /* to a sentinel */
+    unsigned logins;            /* replies that come before that of the sentinel */
+    size_t turn;                /* whose turn it is, of the sentinels */
+    size_t asked;               /* in this round */
+    int error;                  /* of this round: a fault that waiting does not mend */
+    mrt_time deadline;
+    struct mrt_host host; /* the server as it was named; name "": it was not */
+    struct mrt_resolver resolver;
+    struct mrt_address server;
+    bool confirmed;  /* it has said that it is the one */
+    bool referred;   /* the connection ends because it has named another one */
+    unsigned hops;   /* how many in a row have */
+    char fault[200]; /* why none is known; "": no reason is known either */
+};
+
+struct mrt_redis_ticket;
+
 struct mrt_redis_session {
     TAILQ_ENTRY(mrt_redis_session) link;
     struct mrt_id id;
@@ -62,6 +91,7 @@ struct mrt_redis_store { // NOLINT(clang-analyzer-optin.performance.Padding): th
     struct mrt_redis_address address;
     char secret[MRT_REDIS_SECRET_MAX];
     struct mrt_redis_security security;
+    char sentinel_secret[MRT_REDIS_SECRET_MAX];
     char label[MRT_OWNER_SIZE];
     char lease[24]; /* of sessions and claims, in ms */
     char channel[MRT_REDIS_BASE_MAX + 2 + MRT_ID_TEXT_SIZE];
@@ -72,6 +102,11 @@ struct mrt_redis_store { // NOLINT(clang-analyzer-optin.performance.Padding): th
     struct mrt_redis_servers servers;
     size_t server_next;
     struct mrt_resolver resolver;
+    struct mrt_redis_seek seek;
+    struct mrt_redis_ticket *tickets; /* not DIRECT: those that this client may have, by identity */
+    bool resumes;                     /* there was a server before this one */
+    bool role_awaited;                /* it has not said yet that it is the one */
+    int64_t newest;                   /* the largest number of a ticket that was seen */
     TAILQ_HEAD(, mrt_redis_claim) claims;
     TAILQ_HEAD(, mrt_redis_observer) observers;
     TAILQ_HEAD(, mrt_redis_watch) watches;
@@ -94,6 +129,8 @@ struct mrt_redis_store { // NOLINT(clang-analyzer-optin.performance.Padding): th
     int refusal; /* why the last connection was refused for good; 0: it was not */
     char refusal_text[256];
     struct mrt_redis_jobs waiting, sent, held, outbox;
+    struct mrt_redis_jobs
+        moved; /* sent, not done, to be sent to another server before all others */
 
     struct mrt_redis_wire push;
     unsigned push_logins; /* replies that come before the subscription's */
@@ -104,6 +141,7 @@ struct mrt_redis_store { // NOLINT(clang-analyzer-optin.performance.Padding): th
     /* The server's clock beside ours, at the newest renewal; 0: not known. */
     int64_t server_ms;
     mrt_time server_seen;
+    mrt_time server_heard; /* the newest reply */
 };
 
 #endif

@@ -10,6 +10,7 @@
 #include "store/redis/internal.h"
 
 #include "base/assert.h"
+#include "store/redis/resume.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -128,6 +129,7 @@ void mrt_redis_deliver(struct mrt_redis_store *store)
     while ((job = TAILQ_FIRST(&store->outbox))) {
         TAILQ_REMOVE(&store->outbox, job, link);
         job->event.detail = job->detail[0] ? job->detail : NULL;
+        mrt_redis_resume_delivered(store, &job->command, &job->event);
         store->sink.deliver(store->sink.context, &job->event);
         free_job(job);
     }

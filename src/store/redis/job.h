@@ -3,8 +3,9 @@
  * A job: a command until it is answered, and then its answer until that is delivered; or a request
  * of the store's own, which has no answer.
  *
- * Invariant: a job is in exactly one of the store's four lists: waiting (not sent), sent (in the
- * order sent, which is the order of the replies), held (answered or not sent, until a subscription
+ * Invariant: a job is in exactly one of the store's five lists: waiting (not sent), sent (in the
+ * order sent, which is the order of the replies), moved (refused by a server that named another
+ * one, and waiting for that), held (answered or not sent, until a subscription
  * stands), outbox (to be delivered).
  */
 #ifndef MRT_STORE_REDIS_JOB_H
@@ -17,6 +18,10 @@ struct mrt_redis_store;
 enum mrt_redis_work {
     MRT_REDIS_COMMAND,
     MRT_REDIS_LOGIN,  /* AUTH and SELECT, at the beginning of a connection */
+    MRT_REDIS_ROLE,   /* whether this server is the one */
+    MRT_REDIS_RAISE,  /* the numbers of tickets, to where they were */
+    MRT_REDIS_HAS,    /* which tickets a session has */
+    MRT_REDIS_PURGE,  /* takes out a ticket that came back */
     MRT_REDIS_ID,     /* the server's number of the connection */
     MRT_REDIS_KILL,   /* ends an earlier connection at the server */
     MRT_REDIS_SERVER, /* queries the server's identity and uptime */

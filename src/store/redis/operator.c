@@ -15,9 +15,10 @@
 #include "base/assert.h"
 #include "base/listen.h"
 #include "core/rule.h"
-#include "store/redis/connection.h"
 #include "store/redis/error.h"
+#include "store/redis/referral.h"
 #include "store/redis/script.h"
+#include "store/redis/seek.h"
 
 #include <arpa/inet.h>
 #include <stdio.h>
@@ -71,25 +72,23 @@ static int error_of(struct operation *operation, const redisReply *reply)
     return mrt_error(error, "Redis: %.200s%s", reply->str, advice);
 }
 
-/* Where the server is: as the store knows, or within the time. */
-static bool find_server(const struct operation *operation, struct mrt_address *server)
+/* Looks hosts up within the time; NULL: none was found. To be freed. */
+static struct mrt_addresses *look_up(const struct operation *operation,
+                                     const struct mrt_host *hosts, size_t count)
 {
     const struct mrt_redis_address *address = &operation->store->address;
     struct mrt_resolver resolver;
-    if (mrt_redis_connection_server(operation->store, server))
-        return true;
-    mrt_resolver_init(&resolver, &address->host, 1, 0);
+    mrt_resolver_init(&resolver, hosts, count, 0);
     mrt_time left = mrt_time_min(operation->deadline - mrt_time_now(), address->connect);
-    struct mrt_addresses *found = mrt_resolver_wait(&resolver, &address->host, 1, left);
-    bool known = found && found->count > 0;
-    if (known)
-        *server = found->at[0];
-    else
+    struct mrt_addresses *found = mrt_resolver_wait(&resolver, hosts, count, left);
+    if (!found || found->count == 0) {
         mrt_error(MORTISE_EUNREACHABLE, "Redis: %s: %s", address->shown,
                   mrt_resolver_fault(&resolver));
+        free(found);
+        found = NULL;
+    }
     mrt_resolver_forget(&resolver);
-    free(found);
-    return known;
+    return found;
 }
 
 static bool is_here(const struct mrt_address *server)
@@ -102,24 +101,154 @@ static bool is_here(const struct mrt_address *server)
 }
 
 /* Connects and logs in. */
-static int open_operation(struct operation *operation, const struct mrt_store *port)
+static int open_server(struct operation *operation, const struct mrt_address *server)
 {
-    const struct mrt_redis_store *store = (const struct mrt_redis_store *)port;
-    struct mrt_address server;
+    const struct mrt_redis_store *store = operation->store;
     int error = MORTISE_OK;
-    *operation = (struct operation){.store = store, .wire = {.fd = -1}};
     operation->wire.security = (struct mrt_redis_security *)&store->security; /* has a mutex */
-    operation->deadline = mrt_time_add(mrt_time_now(), store->timeout);
-    if (!find_server(operation, &server))
-        return MORTISE_EUNREACHABLE;
-    operation->leaves = !is_here(&server);
-    if (!mrt_redis_wire_open(&operation->wire, &server, -1))
+    operation->leaves = !is_here(server);
+    if (!mrt_redis_wire_open(&operation->wire, server, -1))
         return error_of(operation, NULL);
     unsigned logins = mrt_redis_wire_login(&operation->wire, &store->address, store->secret);
     for (; logins > 0 && error == MORTISE_OK; logins--) {
         redisReply *reply = exchange(operation);
         error = error_of(operation, reply);
         freeReplyObject(reply);
+    }
+    return error;
+}
+
+/* -------------------------------------------------------- sentinels, nodes */
+
+/* The error of a server that was of no use. */
+static int useless(const struct operation *operation, int error, const char *fault)
+{
+    return mrt_error(error ? error : MORTISE_EUNREACHABLE, "Redis: %s: %s",
+                     operation->store->address.shown, fault);
+}
+
+/* Asks this sentinel where the master is. */
+static int ask_sentinel(struct operation *operation, const struct mrt_address *sentinel,
+                        struct mrt_host *host)
+{
+    const struct mrt_redis_store *store = operation->store;
+    enum mrt_redis_referral referral = MRT_REDIS_NO_SERVER;
+    char fault[MRT_REDIS_FAULT_SIZE];
+    int error = MORTISE_OK;
+    if (!mrt_redis_wire_open(&operation->wire, sentinel, -1))
+        return useless(operation, MORTISE_OK, mrt_redis_wire_trouble(&operation->wire));
+    unsigned logins =
+        mrt_redis_referral_put(&operation->wire, &store->address, store->sentinel_secret);
+    redisReply *reply = exchange(operation);
+    for (; reply && logins > 0 && reply->type != REDIS_REPLY_ERROR; logins--) {
+        freeReplyObject(reply);
+        reply = exchange(operation);
+    }
+    if (reply)
+        referral = mrt_redis_referral_read(&store->address, reply, host, &error, fault);
+    else
+        snprintf(fault, sizeof fault, "%s", mrt_redis_wire_trouble(&operation->wire));
+    freeReplyObject(reply);
+    mrt_redis_wire_close(&operation->wire);
+    if (referral == MRT_REDIS_OTHER_SERVER)
+        return MORTISE_OK;
+    return mrt_error(error ? error : MORTISE_EUNREACHABLE,
+                     "Redis: %s: no sentinel names the master %.32s; the last one: %s",
+                     store->address.shown, store->address.master, fault);
+}
+
+/* Connects to this server, which says whether it is the one; `hops`: or to the one that it names.
+ */
+static int open_checked(struct operation *operation, const struct mrt_address *server, int hops)
+{
+    const struct mrt_redis_address *address = &operation->store->address;
+    struct mrt_host host;
+    char fault[MRT_REDIS_FAULT_SIZE] = "its answer is missing";
+    int code = MORTISE_OK, error = open_server(operation, server);
+    if (error != MORTISE_OK)
+        return error;
+    mrt_redis_referral_check_put(&operation->wire, address);
+    redisReply *reply = exchange(operation);
+    if (!reply)
+        return error_of(operation, NULL);
+    enum mrt_redis_referral referral =
+        mrt_redis_referral_check(address, reply, server, &host, &code, fault);
+    freeReplyObject(reply);
+    if (referral == MRT_REDIS_THIS_SERVER)
+        return MORTISE_OK;
+    mrt_redis_wire_close(&operation->wire);
+    if (referral == MRT_REDIS_NO_SERVER || hops == 0)
+        return useless(operation, code, hops > 0 ? fault : "the nodes name each other");
+    struct mrt_addresses *found = look_up(operation, &host, 1);
+    error = found ? open_checked(operation, &found->at[0], hops - 1) : MORTISE_EUNREACHABLE;
+    free(found);
+    return error;
+}
+
+/* By one of the servers that the URI names. */
+static int open_by(struct operation *operation, const struct mrt_address *asked)
+{
+    struct mrt_host host;
+    if (operation->store->address.way == MRT_REDIS_CLUSTER)
+        return open_checked(operation, asked, MRT_REDIS_HOPS_MAX);
+    int error = ask_sentinel(operation, asked, &host);
+    struct mrt_addresses *found = error ? NULL : look_up(operation, &host, 1);
+    if (!found)
+        return error ? error : MORTISE_EUNREACHABLE;
+    error = open_checked(operation, &found->at[0], 0);
+    free(found);
+    return error;
+}
+
+/* Each has a part of the time. An error that waiting does not mend ends the search. */
+static int search(struct operation *operation)
+{
+    const struct mrt_redis_address *address = &operation->store->address;
+    struct mrt_addresses *asked = look_up(operation, address->hosts, address->host_count);
+    mrt_time end = operation->deadline;
+    int error = MORTISE_EUNREACHABLE;
+    for (size_t i = 0; asked && i < asked->count; i++) {
+        mrt_time now = mrt_time_now();
+        operation->deadline = now + (end - now) / (mrt_time)(asked->count - i);
+        error = open_by(operation, &asked->at[i]);
+        if (error != MORTISE_EUNREACHABLE)
+            break;
+        mrt_redis_wire_close(&operation->wire);
+    }
+    operation->deadline = end;
+    free(asked);
+    return error;
+}
+
+static int open_direct(struct operation *operation)
+{
+    const struct mrt_redis_address *address = &operation->store->address;
+    struct mrt_address server;
+    if (mrt_redis_seek_known(operation->store, &server))
+        return open_server(operation, &server);
+    struct mrt_addresses *found = look_up(operation, address->hosts, 1);
+    int error = found ? open_server(operation, &found->at[0]) : MORTISE_EUNREACHABLE;
+    free(found);
+    return error;
+}
+
+/* Where the server is: as the store knows, or within the time. */
+static int open_operation(struct operation *operation, const struct mrt_store *port)
+{
+    const struct mrt_redis_store *store = (const struct mrt_redis_store *)port;
+    struct mrt_address server;
+    int error;
+    *operation = (struct operation){.store = store, .wire = {.fd = -1}};
+    operation->deadline = mrt_time_add(mrt_time_now(), store->timeout);
+    if (store->address.way == MRT_REDIS_DIRECT) {
+        error = open_direct(operation);
+    } else {
+        bool known = mrt_redis_seek_known(store, &server);
+        error = known ? open_checked(operation, &server, MRT_REDIS_HOPS_MAX) : MORTISE_EUNREACHABLE;
+        if (error == MORTISE_EUNREACHABLE) {
+            mrt_redis_wire_close(&operation->wire);
+            error = search(operation);
+        }
     }
     operation->outcome_unknown = false;
     return error;

@@ -4,6 +4,8 @@
  *
  *   redis://[user@]host[:port][/db]?session=10s&connect=5s&namespace=mortise
  *       &credentials=/path&replicas=N&uptime=DURATION
+ *   redis+sentinel://[user@]sentinel[:port],.../master[/db]?...
+ *   redis+cluster://[user@]node[:port],...?...
  *
  * A session is an entry with a lease, by the server's clock only. One renewal keeps it for the
  * client, however many locks the client has; a process may have several clients. A queue is a
@@ -19,8 +21,10 @@
 #include "store/redis/observe.h"
 #include "store/redis/operator.h"
 #include "store/redis/push.h"
+#include "store/redis/resume.h"
 #include "store/redis/rights.h"
 #include "store/redis/script.h"
+#include "store/redis/seek.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,6 +45,7 @@ static bool redis_submit(struct mrt_store *port, const struct mrt_command *comma
     job->command = *command;
     job->since = mrt_time_now();
     TAILQ_INSERT_TAIL(&store->waiting, job, link);
+    mrt_redis_resume_submitted(store, command);
     mrt_redis_connection_send(store, job->since);
     mrt_redis_deliver(store);
     return true;
@@ -54,6 +59,8 @@ static void redis_process(struct mrt_store *port, mrt_time now)
     for (int i = 0; i < count; i++)
         if (ready[i].data.ptr == &store->wire)
             mrt_redis_connection_receive(store, now);
+        else if (ready[i].data.ptr == &store->seek.wire)
+            mrt_redis_connection_seek(store, now);
         else
             mrt_redis_messages_receive(store, now);
     mrt_redis_connection_tick(store, now);
@@ -112,7 +119,10 @@ static void redis_close(struct mrt_store *port)
     struct mrt_redis_session *session;
     mrt_redis_wire_close(&store->wire);
     mrt_redis_wire_close(&store->push);
+    mrt_redis_seek_free(store);
+    mrt_redis_resume_free(store);
     mrt_redis_jobs_free(&store->waiting);
+    mrt_redis_jobs_free(&store->moved);
     mrt_redis_jobs_free(&store->sent);
     mrt_redis_jobs_free(&store->held);
     mrt_redis_jobs_free(&store->outbox);
@@ -149,15 +159,15 @@ static int set_names(struct mrt_redis_store *store)
 static int find_servers(struct mrt_redis_store *store, bool later)
 {
     const struct mrt_redis_address *address = &store->address;
-    mrt_resolver_init(&store->resolver, &address->host, address->path[0] ? 0 : 1, 0);
+    mrt_resolver_init(&store->resolver, address->hosts, address->host_count, 0);
     if (store->resolver.again == MRT_TIME_NEVER)
         return mrt_redis_resolve(address, &store->servers);
     if (later) {
-        mrt_resolver_begin(&store->resolver, &address->host, 1, mrt_time_now());
+        mrt_resolver_begin(&store->resolver, address->hosts, address->host_count, mrt_time_now());
         return MORTISE_OK;
     }
-    struct mrt_addresses *found =
-        mrt_resolver_wait(&store->resolver, &address->host, 1, MRT_RESOLVE_AT_OPEN);
+    struct mrt_addresses *found = mrt_resolver_wait(&store->resolver, address->hosts,
+                                                    address->host_count, MRT_RESOLVE_AT_OPEN);
     if (found)
         mrt_redis_keep_servers(&store->servers, found);
     free(found);
@@ -175,6 +185,7 @@ static int redis_open(const struct mrt_uri *uri, const struct mrt_store_options 
         return MORTISE_ENOMEM;
     TAILQ_INIT(&store->waiting);
     TAILQ_INIT(&store->sent);
+    TAILQ_INIT(&store->moved);
     TAILQ_INIT(&store->held);
     TAILQ_INIT(&store->outbox);
     TAILQ_INIT(&store->sessions);
@@ -182,7 +193,7 @@ static int redis_open(const struct mrt_uri *uri, const struct mrt_store_options 
     TAILQ_INIT(&store->observers);
     TAILQ_INIT(&store->watches);
     store->sink = sink;
-    store->wire.fd = store->push.fd = -1;
+    store->wire.fd = store->push.fd = store->seek.wire.fd = -1;
     store->wire.traffic = &store->traffic;
     store->wire.security = store->push.security = &store->security;
     mrt_notes_init(&store->notes, "Redis", options);
@@ -198,6 +209,8 @@ static int redis_open(const struct mrt_uri *uri, const struct mrt_store_options 
         error = mrt_redis_secret_read(uri, &store->address, store->secret);
     if (error == MORTISE_OK)
         error = mrt_redis_secure_open(&store->security, &store->address);
+    if (error == MORTISE_OK)
+        error = mrt_redis_sentinel_secret_read(uri, &store->address, store->sentinel_secret);
     if (error == MORTISE_OK)
         error = set_names(store);
     if (error == MORTISE_OK)

@@ -16,11 +16,12 @@
 #include "store/redis/claim.h"
 #include "store/redis/observe.h"
 #include "store/redis/script.h"
+#include "store/redis/seek.h"
 
 #define PAUSE (100 * MRT_MILLISECOND)
 #define CONNECT_MAX MRT_SECOND /* a client waits for it that could look by itself */
 
-static void wake_all(struct mrt_redis_store *store)
+void mrt_redis_wake_all(struct mrt_redis_store *store)
 {
     const struct mrt_redis_session *session;
     TAILQ_FOREACH (session, &store->sessions, link)
@@ -42,7 +43,7 @@ void mrt_redis_push_close(struct mrt_redis_store *store, mrt_time now)
         mrt_redis_answer(store, job, MRT_VIEW);
     }
     if (was_subscribed)
-        wake_all(store);
+        mrt_redis_wake_all(store);
 }
 
 void mrt_redis_push_put(struct mrt_redis_store *store, const char *command, const char *kind,
@@ -55,11 +56,9 @@ void mrt_redis_push_put(struct mrt_redis_store *store, const char *command, cons
 
 static void connect_push(struct mrt_redis_store *store, mrt_time now)
 {
-    const struct mrt_redis_servers *servers = &store->servers;
-    size_t last = store->server_next + servers->count - 1; /* where commands go */
+    const struct mrt_address *server = mrt_redis_seek_current(store); /* where commands go */
     MRT_ASSERT(store->push.state == MRT_REDIS_CLOSED && !store->push_subscribed);
-    if (servers->count == 0 ||
-        !mrt_redis_wire_open(&store->push, &servers->at[last % servers->count], store->epoll)) {
+    if (!server || !mrt_redis_wire_open(&store->push, server, store->epoll)) {
         mrt_redis_push_close(store, now);
         return;
     }

@@ -20,6 +20,8 @@ bool mrt_redis_push_hold_observe(struct mrt_redis_store *store, struct mrt_redis
                                  mrt_time now);
 /* The subscription to the client's own channel is confirmed. */
 void mrt_redis_push_subscribed(struct mrt_redis_store *store, mrt_time now);
+/* Lets all tickets of this client be refreshed. */
+void mrt_redis_wake_all(struct mrt_redis_store *store);
 void mrt_redis_push_close(struct mrt_redis_store *store, mrt_time now);
 /* Closes it if it is too slow; and when that is. */
 void mrt_redis_push_tick(struct mrt_redis_store *store, mrt_time now);

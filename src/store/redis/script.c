@@ -29,6 +29,7 @@ static const unsigned char used[] = {
     [MRT_REDIS_CELL] = OWN | CELL,
     [MRT_REDIS_LIST] = QUEUE | CLAIM,
     [MRT_REDIS_OPERATE] = QUEUE | CLAIM,
+    [MRT_REDIS_FORWARD] = FENCE,
 };
 
 struct keys {

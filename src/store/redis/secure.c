@@ -166,7 +166,7 @@ struct mrt_tls *mrt_redis_secure_begin(struct mrt_redis_security *security)
         security->ops->context_free(security->context);
         security->context = context;
     }
-    struct mrt_tls *tls = security->ops->begin(security->context, security->address->host.name);
+    struct mrt_tls *tls = security->ops->begin(security->context, security->address->hosts[0].name);
     pthread_mutex_unlock(&security->mutex);
     return tls;
 }

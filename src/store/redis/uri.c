@@ -18,6 +18,7 @@
 #include <sys/un.h>
 
 #define DEFAULT_PORT 6379 /* also of rediss: */
+#define SENTINEL_PORT 26379
 #define SESSION_MIN_MS 100
 #define DATABASE_MAX 65535
 #define REPLICAS_MAX 100
@@ -54,16 +55,62 @@ static int take_database(const char *text, struct mrt_redis_address *address)
     return MORTISE_OK;
 }
 
-static int take_host(const char *text, struct mrt_redis_address *address)
+static uint16_t port_by_default(const struct mrt_redis_address *address)
+{
+    return address->way == MRT_REDIS_SENTINEL ? SENTINEL_PORT : DEFAULT_PORT;
+}
+
+/* One host, or a list of them by commas. */
+static int take_hosts(const char *text, size_t length, struct mrt_redis_address *address)
+{
+    static const char *const forms[] = {
+        [MRT_REDIS_DIRECT] = "a redis: URI begins as redis://host:port",
+        [MRT_REDIS_SENTINEL] = "a redis+sentinel: URI is redis+sentinel://host:port,host/master",
+        [MRT_REDIS_CLUSTER] = "a redis+cluster: URI begins as redis+cluster://host:port,host",
+    };
+    const char *end = text + length;
+    if (address->way == MRT_REDIS_DIRECT && memchr(text, ',', length))
+        return mrt_error(MORTISE_EURI, "a redis: URI names one server; redis+sentinel: and "
+                                       "redis+cluster: name several");
+    for (;;) {
+        const char *comma = memchr(text, ',', (size_t)(end - text));
+        size_t part = (size_t)((comma ? comma : end) - text);
+        if (address->host_count == MRT_REDIS_HOSTS_MAX)
+            return mrt_error(MORTISE_EURI, "more than %d servers in a URI", MRT_REDIS_HOSTS_MAX);
+        int error = mrt_host_parse(text, part, port_by_default(address), forms[address->way],
+                                   &address->hosts[address->host_count++]);
+        if (error || !comma)
+            return error;
+        text = comma + 1;
+    }
+}
+
+/* Sentinel allows letters, digits and ".-_" in it. */
+static int take_master(const char **text, struct mrt_redis_address *address)
+{
+    size_t length = strcspn(*text, "/");
+    if (length == 0 || length >= sizeof address->master ||
+        strspn(*text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_") !=
+            length)
+        return mrt_error(MORTISE_EURI, "a redis+sentinel: URI names the master behind its hosts: "
+                                       "redis+sentinel://host:port,host/master");
+    memcpy(address->master, *text, length);
+    *text += length + ((*text)[length] == '/');
+    return MORTISE_OK;
+}
+
+static int take_servers(const char *text, struct mrt_redis_address *address)
 {
     size_t length = strcspn(text, "/");
-    if (memchr(text, ',', length))
-        return mrt_error(MORTISE_EURI, "a redis: URI names one server");
-    int error = mrt_host_parse(text, length, DEFAULT_PORT,
-                               "a redis: URI begins as redis://host:port", &address->host);
-    if (error)
-        return error;
-    return take_database(text + length + (text[length] == '/'), address);
+    int error = take_hosts(text, length, address);
+    text += length + (text[length] == '/');
+    if (error == MORTISE_OK && address->way == MRT_REDIS_SENTINEL)
+        error = take_master(&text, address);
+    if (error == MORTISE_OK)
+        error = take_database(text, address);
+    if (error == MORTISE_OK && address->way == MRT_REDIS_CLUSTER && address->database > 0)
+        error = mrt_error(MORTISE_EURI, "a cluster of Redis has the database 0 alone");
+    return error;
 }
 
 static int take_path(const char *text, const struct mrt_uri *uri, struct mrt_redis_address *address)
@@ -105,23 +152,53 @@ static int take_replicas(const struct mrt_uri *uri, struct mrt_redis_address *ad
     return MORTISE_OK;
 }
 
+static int take_sentinel_user(const struct mrt_uri *uri, struct mrt_redis_address *address)
+{
+    const char *user = mrt_uri_parameter(uri, "sentinel_user");
+    const char *secret = mrt_uri_parameter(uri, "sentinel_credentials");
+    if ((user || secret) && address->way != MRT_REDIS_SENTINEL)
+        return mrt_error(MORTISE_EURI, "sentinel_user= and sentinel_credentials= belong to "
+                                       "redis+sentinel: URIs");
+    if (!user)
+        return MORTISE_OK;
+    if (!*user || strlen(user) >= sizeof address->sentinel_user || strchr(user, ' '))
+        return mrt_error(MORTISE_EURI, "sentinel_user= is not the name of a user");
+    if (!secret)
+        return mrt_error(MORTISE_EURI, "sentinel_user= needs that user's password, by "
+                                       "sentinel_credentials=/path");
+    memcpy(address->sentinel_user, user, strlen(user) + 1);
+    return MORTISE_OK;
+}
+
 static void write_shown(const struct mrt_uri *uri, struct mrt_redis_address *address)
 {
     const char *at = address->user[0] ? "@" : "";
-    char host[MRT_HOST_TEXT_SIZE];
+    char host[MRT_HOST_TEXT_SIZE], *shown = address->shown;
+    size_t size = sizeof address->shown, length;
     if (address->path[0]) {
-        snprintf(address->shown, sizeof address->shown, "redis+unix://%s%s%s?db=%u", address->user,
-                 at, address->path, address->database);
+        snprintf(shown, size, "redis+unix://%s%s%s?db=%u", address->user, at, address->path,
+                 address->database);
         return;
     }
-    mrt_host_format(&address->host, host);
-    snprintf(address->shown, sizeof address->shown, "%s://%s%s%s/%u", uri->scheme, address->user,
-             at, host, address->database);
+    length = (size_t)snprintf(shown, size, "%s://%s%s", uri->scheme, address->user, at);
+    for (size_t i = 0; i < address->host_count && length < size; i++) {
+        mrt_host_format(&address->hosts[i], host);
+        length += (size_t)snprintf(shown + length, size - length, "%s%s", i > 0 ? "," : "", host);
+    }
+    if (length < size)
+        length += (size_t)snprintf(shown + length, size - length, "%s%s",
+                                   *address->master ? "/" : "", address->master);
+    if (length < size && address->way != MRT_REDIS_CLUSTER)
+        snprintf(shown + length, size - length, "/%u", address->database);
 }
 
 static int take_rest(const struct mrt_uri *uri, struct mrt_redis_address *address)
 {
     bool local = strcmp(uri->scheme, "redis+unix") == 0;
+    if (strcmp(uri->scheme, "redis+sentinel") == 0)
+        address->way = MRT_REDIS_SENTINEL;
+    else if (strcmp(uri->scheme, "redis+cluster") == 0)
+        address->way = MRT_REDIS_CLUSTER;
     if (strncmp(uri->rest, "//", 2) != 0)
         return mrt_error(MORTISE_EURI, "a %s: URI begins as %s://", uri->scheme, uri->scheme);
     if (!local && mrt_uri_parameter(uri, "db"))
@@ -130,14 +207,25 @@ static int take_rest(const struct mrt_uri *uri, struct mrt_redis_address *addres
     const char *rest = take_user(uri->rest + 2, address);
     if (!rest)
         return MORTISE_EURI;
-    return local ? take_path(rest, uri, address) : take_host(rest, address);
+    return local ? take_path(rest, uri, address) : take_servers(rest, address);
 }
 
 int mrt_redis_uri_parse(const struct mrt_uri *uri, struct mrt_redis_address *address)
 {
-    static const char *const known[] = {MRT_URI_COMMON, "session",  "connect", "credentials",
-                                        "db",           "replicas", "uptime",  "tls",
-                                        "tls_ca",       "tls_cert", "tls_key", NULL};
+    static const char *const known[] = {MRT_URI_COMMON,
+                                        "session",
+                                        "connect",
+                                        "credentials",
+                                        "db",
+                                        "replicas",
+                                        "uptime",
+                                        "tls",
+                                        "tls_ca",
+                                        "tls_cert",
+                                        "tls_key",
+                                        "sentinel_user",
+                                        "sentinel_credentials",
+                                        NULL};
     memset(address, 0, sizeof *address);
     address->session = 10 * MRT_SECOND;
     address->connect = 5 * MRT_SECOND;
@@ -157,21 +245,40 @@ int mrt_redis_uri_parse(const struct mrt_uri *uri, struct mrt_redis_address *add
     if (error == MORTISE_OK)
         error = take_rest(uri, address);
     if (error == MORTISE_OK)
+        error = take_sentinel_user(uri, address);
+    if (error == MORTISE_OK)
         write_shown(uri, address);
+    return error;
+}
+
+/* One line; "" for none. `variable`: NULL: a file alone. */
+static int read_secret(const struct mrt_uri *uri, const char *key, const char *variable,
+                       char secret[MRT_REDIS_SECRET_MAX])
+{
+    char origin[MRT_CREDENTIALS_ORIGIN_SIZE];
+    int error = mrt_credentials_read_as(uri, key, variable, secret, MRT_REDIS_SECRET_MAX, origin);
+    if (error == MORTISE_OK && strpbrk(secret, "\r\n"))
+        error = mrt_error(MORTISE_EURI, "credentials %s are not one line, the password", origin);
     return error;
 }
 
 int mrt_redis_secret_read(const struct mrt_uri *uri, const struct mrt_redis_address *address,
                           char secret[MRT_REDIS_SECRET_MAX])
 {
-    char origin[MRT_CREDENTIALS_ORIGIN_SIZE];
-    int error = mrt_credentials_read(uri, VARIABLE, secret, MRT_REDIS_SECRET_MAX, origin);
-    if (error == MORTISE_OK && strpbrk(secret, "\r\n"))
-        error = mrt_error(MORTISE_EURI, "credentials %s are not one line, the password", origin);
-    else if (error == MORTISE_OK && address->user[0] && !secret[0])
+    int error = read_secret(uri, "credentials", VARIABLE, secret);
+    if (error == MORTISE_OK && address->user[0] && !secret[0])
         error = mrt_error(MORTISE_EURI, "a redis: URI with a user needs that user's password, by "
                                         "credentials=/path or " VARIABLE);
     return error;
+}
+
+int mrt_redis_sentinel_secret_read(const struct mrt_uri *uri,
+                                   const struct mrt_redis_address *address,
+                                   char secret[MRT_REDIS_SECRET_MAX])
+{
+    if (address->way != MRT_REDIS_SENTINEL)
+        return MORTISE_OK;
+    return read_secret(uri, "sentinel_credentials", NULL, secret);
 }
 
 /* ---------------------------------------------------------------- resolving */
@@ -197,7 +304,7 @@ int mrt_redis_resolve(const struct mrt_redis_address *address, struct mrt_redis_
     servers->count = 1;
     if (address->path[0])
         return resolve_path(address, &servers->at[0]);
-    struct mrt_addresses *found = mrt_resolve(&address->host, 1);
+    struct mrt_addresses *found = mrt_resolve(address->hosts, address->host_count);
     if (!found)
         return MORTISE_ENOMEM;
     int fault = found->fault;
