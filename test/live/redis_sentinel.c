@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Redis behind real sentinels: a master, two replicas and three sentinels, and failovers while
+ * processes compete. All that a failover may lose is lost on purpose, and the fences tell.
+ */
+#include "cmocka_all.h"
+#include "live/failover.h"
+#include "live/zookeeper_place.h"
+
+#include <hiredis/hiredis.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#define PROCESSES 4
+
+static const char *uri(const char *rest)
+{
+    static char text[512];
+    char at[256];
+    assert_int_equal(sscanf(zk_place_servers("url"), "%255s", at), 1);
+    snprintf(text, sizeof text, "%s%s", at, rest);
+    return text;
+}
+
+/* A command to a server of this number, of those that tools/servers started. */
+static redisReply *command_at(int number, const char *command)
+{
+    const char *at = zk_place_servers("urls");
+    for (int i = 0; i <= number; i++) {
+        at = strstr(i > 0 ? at + 1 : at, "redis://127.0.0.1:");
+        assert_non_null(at);
+    }
+    redisContext *raw =
+        redisConnect("127.0.0.1", (int)strtol(at + strlen("redis://127.0.0.1:"), NULL, 10));
+    assert_int_equal(raw->err, 0);
+    redisReply *reply = redisCommand(raw, command);
+    assert_non_null(reply);
+    redisFree(raw);
+    return reply;
+}
+
+static void order(int number, const char *command)
+{
+    redisReply *reply = command_at(number, command);
+    if (reply->type == REDIS_REPLY_ERROR)
+        fail_msg("%s", reply->str);
+    freeReplyObject(reply);
+}
+
+/* The number of the server that says that it is a master, of the three; -1: none does. */
+static int master_of(int first)
+{
+    for (int i = first; i < 3; i++) {
+        redisReply *reply = command_at(i, "ROLE");
+        bool is = reply->type == REDIS_REPLY_ARRAY && strcmp(reply->element[0]->str, "master") == 0;
+        freeReplyObject(reply);
+        if (is)
+            return i;
+    }
+    return -1;
+}
+
+static void wait_for_master(int first)
+{
+    int64_t limit = zk_now_ms() + 60000;
+    while (master_of(first) < 0) {
+        assert_true(zk_now_ms() < limit);
+        zk_rest_ms(20);
+    }
+}
+
+/* With a copy of each grant the holds go on, and nobody overlaps. Operators reach the new server.
+ */
+static void test_rd_02_with_copies_a_failover_costs_no_hold(void **state)
+{
+    (void)state;
+    struct failover_counts *counts = failover_begin(uri("?session=20s&replicas=1"), PROCESSES);
+    mortise_client *client = zk_open(uri("?session=20s&replicas=1"));
+    mortise_hold hold = zk_acquire(zk_mutex(client, "long"));
+    failover_wait_turns(counts, 50);
+    zk_place_server("kill", 0);
+    failover_wait_turns(counts, 100);
+    assert_int_equal(mortise_verify(hold, 20000), MORTISE_OK);
+    assert_int_equal(zk_tickets(client, "long"), 1);
+    mortise_client *watcher = zk_open(uri(""));
+    assert_int_equal(zk_tickets(watcher, "long"), 1);
+    assert_int_equal(mortise_break(watcher, "long", mortise_hold_fence(hold)), MORTISE_OK);
+    assert_int_equal(mortise_verify(hold, 20000), MORTISE_ELOST);
+    failover_end(counts, "master killed, replicas=1");
+    assert_int_equal(counts->overlaps, 0);
+    assert_int_equal(counts->refused, 0);
+    mortise_close(watcher);
+    mortise_close(client);
+}
+
+/* The master is demoted, and lives: it refuses to write, or ends the connections. */
+static void test_a_master_that_is_demoted_is_left(void **state)
+{
+    (void)state;
+    struct failover_counts *counts = failover_begin(uri("?session=20s"), PROCESSES);
+    failover_wait_turns(counts, 100);
+    order(4, "SENTINEL FAILOVER mymaster");
+    wait_for_master(1);
+    failover_wait_turns(counts, 100);
+    failover_end(counts, "master demoted");
+}
+
+static void await_loss(mortise_hold hold)
+{
+    int64_t limit = zk_now_ms() + 30000; /* less than until the next renewal */
+    while (mortise_hold_state(hold) != MORTISE_LOST) {
+        assert_true(zk_now_ms() < limit);
+        zk_rest_ms(2);
+    }
+}
+
+/* Both replicas have heard nothing of the newest grant and of a release, and their clocks are an
+   hour behind. The holder learns of its loss by the next connection, as its lease is longer than
+   this test; until then others hold too, which the kernel sees, and the fences tell. */
+static void test_rd_01_rd_03_what_a_failover_loses_is_fenced(void **state)
+{
+    (void)state;
+    struct failover_counts *counts = failover_begin(uri("?session=120s"), PROCESSES);
+    mortise_client *client = zk_open(uri("?session=120s"));
+    mortise_capabilities can = {.size = sizeof can};
+    mortise_get_capabilities(client, &can);
+    assert_int_equal(can.survives_failover, 0);
+    mortise_hold released = zk_acquire(zk_mutex(client, "released"));
+    mortise_client *quiet = zk_open(uri("?session=120s"));
+    mortise_release(zk_acquire(zk_mutex(quiet, "quiet"))); /* its session begins */
+    zk_rest_ms(300);                                       /* the replicas have that */
+    zk_place_servers_at("clock", "1 -3600");
+    zk_place_servers_at("clock", "2 -3600");
+    order(1, "REPLICAOF 127.0.0.1 1");
+    order(2, "REPLICAOF 127.0.0.1 1");
+    assert_int_equal(mortise_release(released), MORTISE_OK);
+    assert_true(zk_wait_tickets(client, "released", 0, 10000));
+    mortise_hold unheard = zk_acquire(zk_mutex(quiet, "quiet"));
+    mortise_hold hold = zk_acquire(zk_mutex(client, "m"));
+    assert_int_equal(flock(counts->witness, LOCK_EX | LOCK_NB), 0);
+    assert_true(failover_write(counts, mortise_hold_fence(hold), true));
+    int before = counts->overlaps;
+    assert_int_equal(before, 0);
+    zk_place_server("kill", 0);
+    failover_wait_turns(counts, 20); /* others hold */
+    assert_true(counts->overlaps > 0);
+    assert_false(failover_write(counts, mortise_hold_fence(hold), false));
+    await_loss(hold);
+    await_loss(unheard); /* of a client that had nothing to send */
+    flock(counts->witness, LOCK_UN);
+    mortise_client *other = zk_open(uri("?session=120s"));
+    mortise_release(zk_acquire(zk_mutex(other, "released"))); /* it did not come back for long */
+    failover_end(counts, "master killed, replicas behind");
+    mortise_close(other);
+    mortise_close(quiet);
+    mortise_close(client);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, zk_place_start, zk_place_stop)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_rd_02_with_copies_a_failover_costs_no_hold),
+        TEST(test_a_master_that_is_demoted_is_left),
+        TEST(test_rd_01_rd_03_what_a_failover_loses_is_fenced),
+    };
+    zk_place_settings("--clock " SET_CLOCK, "redis-sentinel");
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
