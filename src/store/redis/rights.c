@@ -88,8 +88,8 @@ static void write_rights(struct line *line, const struct mrt_redis_address *addr
     if (strcmp(claims, "/") != 0) /* else they are anywhere */
         put_pattern(line, '~', claims);
     put_pattern(line, '&', address->base);
-    put(line, COMMANDS "%s%s\n", address->database > 0 ? " +select" : "",
-        address->replicas > 0 ? " +wait" : "");
+    put(line, COMMANDS "%s%s%s\n", address->database > 0 ? " +select" : "",
+        address->replicas > 0 ? " +wait" : "", address->way == MRT_REDIS_SENTINEL ? " +role" : "");
 }
 
 int mrt_redis_print_rights(const struct mrt_uri *uri, mortise_text_callback print, void *argument)
