@@ -55,6 +55,8 @@ void profile_draw_agent(struct profile *p, struct random *random)
     p->agent_room = random_below(random, 4) ? ROOM : random_between(random, 9, ROOM);
     p->capacity = 1;
     p->stray_wake %= STRAY_MAX;
+    if (p->recheck_us < unit / 20)
+        p->recheck_us += unit / 20; /* waits are long */
     p->delay_us = profile_scale(random, unit / (random_below(random, 4) ? 100 : 8));
     p->split = profile_maybe(random, 3000);
     p->busy = profile_maybe(random, 2000);
