@@ -107,10 +107,11 @@ int mrt_hold_detach(mortise_hold hold, const char *token)
 int mortise_detach(mortise_hold hold, char token[MORTISE_TOKEN_SIZE])
 {
     int error = mrt_client_check_hold(hold);
-    if (error == MORTISE_OK && !token)
-        error = mrt_error(MORTISE_EINVALID, "detach needs a place for the token");
-    if (error == MORTISE_OK)
-        error = check(client_of(hold.slot));
+    if (error != MORTISE_OK)
+        return error;
+    if (!token)
+        return mrt_error(MORTISE_EINVALID, "detach needs a place for the token");
+    error = check(client_of(hold.slot));
     if (error == MORTISE_OK)
         error = mrt_token_new(hold, token);
     return error == MORTISE_OK ? mrt_hold_detach(hold, token) : error;

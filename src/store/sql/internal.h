@@ -129,10 +129,10 @@ struct mrt_sql_store {
     uint32_t mask;
     bool was_ready; /* a connection was once checked and found good */
     bool listens;   /* it hears of changes in observed queues */
-    uint64_t told;  /* number of the connection by the server's greeting; 0: it need not be right */
     /* Each transaction may have another connection of the server: nothing is kept in one, nobody is
        notified, and a server that was restarted need not show. Read by any thread. */
     _Atomic bool pooled;
+    uint64_t told; /* number of the connection by the server's greeting; 0: it need not be right */
     uint64_t epoch;
     mrt_time until; /* CONNECTING, CHECKING: when to give up; IDLE: not to connect before */
     uint32_t failures;
