@@ -74,9 +74,9 @@ bool mrt_desk_pass(struct mrt_desk_session *session, const struct mrt_frame_comm
         return false;
     command->session = session;
     if (frame->command.type == MRT_APPEND && !agent->has_lease &&
-        agent->driver.ops->capabilities.lock_delay && command->command.delay < agent->lease) {
+        agent->driver.ops->capabilities.lock_delay) {
         command->command.delay_is_host = command->command.delay == 0;
-        command->command.delay = agent->lease; /* rule 3 */
+        command->command.delay += agent->lease; /* rule 3 */
     }
     return true;
 }

@@ -18,8 +18,8 @@
  *     ends no later than this session's. A store session that is lost before its lease is over is
  *     not ended at the store until a client can trust it no longer (trusted_for of core/engine.h).
  *  3. A store without leases frees the agent's tickets when the agent dies. There each ticket is
- *     appended with a delay of the lease that clients are told. It waits for no disk: clients end
- *     with the host.
+ *     appended with a delay of the lease that clients are told, before its own. Alone it waits for
+ *     no disk: clients end with the host.
  *  4. A client that has not asked for a lease is dead, or can believe no longer.
  *
  * Invariant: a client's ticket is found by that client's session alone. Threads: the agent's.

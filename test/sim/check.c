@@ -45,6 +45,8 @@ static bool is_quiet_or_still(const struct world *world)
         return world->now > world->healed_at + MRT_SECOND +
                                 (p->trouble_every_us > 0 ? STREAM_KEEP_ALIVE : 0) +
                                 (p->unknown_us + p->pause_us + p->cut_us + p->recheck_us +
+                                 2 * p->agent_restart_us + 2 * p->agent_pause_us +
+                                 (p->agent_crash_every_us > 0 ? 10000000 + p->lock_delay_us : 0) +
                                  3 * p->zk_visit_us + (p->old_answers > 0 ? p->lease_us : 0)) *
                                     MRT_MICROSECOND;
     return p->agent_crash_every_us + p->agent_pause_every_us + p->agent_cut_every_us +
