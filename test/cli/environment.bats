@@ -41,6 +41,18 @@ print([fd for fd in range(1024) if is_open(fd) and fd != held], is_open(held))'
     [[ "$output" == *MORTISE_FENCE* && "$output" != *secret* ]]
 }
 
+@test "SE-02: the command gets no variable in which a store takes a secret" {
+    local root="$BATS_TEST_DIRNAME/../.." names name
+    names=$(grep -rhoE '#define VARIABLE "MORTISE_[A-Z_]+' "$root/src/store" | grep -oE 'MORTISE_.*')
+    [ "$(wc -l <<<"$names")" -ge 3 ]
+    for name in $names; do export "$name=hidden"; done
+    run "$MORTISE" run a -- env
+    [[ "$output" == *MORTISE_FENCE* && "$output" != *hidden* ]]
+    run "$MORTISE" doctor
+    for name in $names; do [[ "$output" == *"$name"* ]]; done
+    [[ "$output" != *hidden$'\n'* ]]
+}
+
 @test "the manual has every variable that the source names" {
     local root="$BATS_TEST_DIRNAME/../.." name names
     names=$(grep -rhoE '"MORTISE_[A-Z_]+["=]' --include='*.c' "$root/src" | tr -d '"=' | sort -u)

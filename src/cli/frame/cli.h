@@ -112,6 +112,9 @@ void mrt_cli_fit(const char *text, size_t columns, char *buffer, size_t size);
 
 /* ------------------------------------------------------------------ core */
 
+/* Variables of the environment that are secrets, one for each store that takes one there; NULL
+   behind the last. A command does not get them. */
+extern const char *const mrt_cli_secrets[];
 /* This process writes no core file, where secrets would be read; the limit that it was started with
    is for what it starts, and is set again before that: by system calls alone. */
 void mrt_cli_allow_no_core(void);

@@ -196,9 +196,8 @@ bool mrt_run_wipe_secrets(struct mrt_run *run)
 {
     if (!run->address)
         run->address = make_address(run); /* a copy of the URL, which may be wiped */
-    wipe("MORTISE_ZK_AUTH");
-    wipe("MORTISE_REDIS_AUTH");
-    wipe("MORTISE_SERVE_TOKEN");
+    for (const char *const *variable = mrt_cli_secrets; *variable; variable++)
+        wipe(*variable);
     const char *url = getenv("MORTISE_URL");
     /* An inner run then fails, rather than to use another store in silence. */
     if (url && mrt_cli_has_password(url)) {

@@ -109,17 +109,15 @@ static void show_file(const char *path)
 
 static void show_settings(const struct mrt_cli *cli)
 {
-    static const char *const secrets[] = {"MORTISE_ZK_AUTH", "MORTISE_REDIS_AUTH",
-                                          "MORTISE_SERVE_TOKEN"};
     printf("settings (all others are at their defaults)\n");
     show_url(cli);
     for (mrt_subcommands *row = cli->subcommands; *row; row++)
         for (size_t i = 0; i < (*row)->count; i++)
             if (!was_shown(cli->subcommands, row, (*row)->flags[i].name))
                 show_setting(&(*row)->flags[i]);
-    for (size_t i = 0; i < sizeof secrets / sizeof secrets[0]; i++)
-        if (secure_getenv(secrets[i]))
-            print_setting("credentials", "(not shown)", secrets[i]);
+    for (const char *const *secret = mrt_cli_secrets; *secret; secret++)
+        if (secure_getenv(*secret))
+            print_setting("credentials", "(not shown)", *secret);
     printf("files of settings\n");
     mrt_settings_files(show_file);
 }
