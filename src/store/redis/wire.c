@@ -172,6 +172,8 @@ static ssize_t send_bytes(const struct mrt_redis_wire *wire, const char *bytes, 
 
 static bool flush_plain(struct mrt_redis_wire *wire)
 {
+    if (wire->used == 0)
+        return true;
     ssize_t sent = send_bytes(wire, wire->out + wire->sent, wire->used - wire->sent);
     wire->sent += sent > 0 ? (size_t)sent : 0;
     if (wire->sent == wire->used)
