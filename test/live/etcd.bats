@@ -178,6 +178,31 @@ print(json.load(sys.stdin)["header"]["revision"])')
     run -0 "$MORTISE" run -w 60s lasts true
 }
 
+# between KIND: what stands between a client and the member (between_etcd.py); $BETWEEN is its host.
+between() {
+    python3 "$BATS_TEST_DIRNAME/between_etcd.py" "${URL##*:}" "$1" >between 3>&- &
+    until_true test -s between
+    BETWEEN="127.0.0.1:$(cat between)"
+}
+
+@test "ET-08 the removal of a refused ticket that arrives late does not take the hold it became" {
+    between late
+    start_holder late
+    start run -w 60s late true
+    local waiter=$PID
+    until_true waiters late 1
+    start run -w 60s --url "etcd://$BETWEEN?namespace=&lease=60s&connect=2s&queue_max=1" late -- sh -c '
+        touch served; exec sleep 600'
+    until_true test -e given_up
+    kill "$waiter" "$HOLDER"
+    finish "$waiter"
+    finish "$HOLDER"
+    until_true test -e served
+    touch go
+    until_true test -e went
+    run -75 "$MORTISE" run -n late true
+}
+
 @test "doctor names the server and its version" {
     run "$MORTISE" doctor
     [[ "$output" == *"etcd 3."* ]]

@@ -155,21 +155,26 @@ static void answer_refusal(struct mrt_etcd_job *job)
 static void taken_out(void *argument, const struct mrt_etcd_reply *reply)
 {
     struct mrt_etcd_job *job = argument;
-    if (reply->outcome == MRT_ETCD_DONE)
+    if (reply->outcome == MRT_ETCD_DONE &&
+        json_object_get_boolean(mrt_etcd_member(reply->json, "succeeded")))
         answer_refusal(job);
     else
         mrt_etcd_answer(job,
                         MRT_UNKNOWN); /* it may stand: a REMOVE, or the same again, settles it */
 }
 
-/* Deletes the ticket's key if it is the session's. */
+/* Deletes the ticket's key if it has the session's lease. If the same APPEND may come again, and be
+   granted before this arrives: only if `session` is as it was. NULL: no APPEND follows. */
 static void send_removal(struct mrt_etcd_job *job, const struct mrt_etcd_record *record,
-                         mrt_etcd_done *next)
+                         const struct mrt_etcd_session *session, mrt_etcd_done *next)
 {
     char key[MRT_ETCD_NAME_SIZE];
     struct mrt_etcd_text text = {0};
     mrt_etcd_key(job->queue, record->name, key);
-    mrt_etcd_add(&text, "{\"compare\":[");
+    if (session)
+        mrt_etcd_txn_begin(job, session, &text);
+    else
+        mrt_etcd_add(&text, "{\"compare\":[");
     mrt_etcd_if(&text, key, "LEASE", record->lease);
     mrt_etcd_txn_then(&text);
     mrt_etcd_delete(&text, key);
@@ -180,9 +185,11 @@ static void send_removal(struct mrt_etcd_job *job, const struct mrt_etcd_record 
 static void turn_away(struct mrt_etcd_job *job, bool inside, int error)
 {
     const struct mrt_etcd_record *record = mrt_etcd_record_find(job);
+    const struct mrt_etcd_session *session =
+        mrt_etcd_session_find(job->store, job->job.command.session);
     job->job.event.error = error;
     if (inside && record)
-        send_removal(job, record, taken_out);
+        send_removal(job, record, session, taken_out);
     else
         answer_refusal(job);
 }
@@ -299,7 +306,7 @@ void mrt_etcd_remove(struct mrt_etcd_job *job)
 {
     const struct mrt_etcd_record *record = mrt_etcd_record_find(job);
     if (record)
-        send_removal(job, record, removed);
+        send_removal(job, record, NULL, removed);
     else
         mrt_etcd_answer(job, MRT_REMOVED); /* this session has put no such ticket */
 }

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Between a client and the member of etcd at the port that is the first argument; its own port goes
+to standard output. The second argument says how the member seems to behave:
+
+term     each read of a session's key shows a new term of the cluster
+late     the first removal gets no answer: when its client has given up it makes a file named
+         `given_up`, and when a file named `go` is there it reaches the member, and makes `went`
+
+A watch is never answered."""
+
+import http.client
+import http.server
+import json
+import os
+import sys
+import threading
+import time
+
+PORT, KIND = int(sys.argv[1]), sys.argv[2]
+terms, removals = iter(range(1000, 1 << 30)), iter(range(1 << 30))
+
+
+def forward(path, body):
+    member = http.client.HTTPConnection("127.0.0.1", PORT)
+    member.request("POST", path, body, {"Content-Type": "application/json"})
+    reply = member.getresponse()
+    return reply.status, reply.read()
+
+
+def hold_back(path, body):
+    while not os.path.exists("go"):
+        time.sleep(0.05)
+    forward(path, body)
+    open("went", "w").close()
+
+
+class Between(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def do_POST(self):
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        removal = KIND == "late" and b"request_delete_range" in body
+        if removal and next(removals) == 0:
+            threading.Thread(target=hold_back, args=(self.path, body), daemon=True).start()
+            self.rfile.read(1)  # until the client ends the connection
+            open("given_up", "w").close()
+            return
+        if self.path == "/v3/watch":
+            self.rfile.read(1)
+            return
+        status, reply = forward(self.path, body)
+        if KIND == "term" and b"count_only" in body:
+            changed = json.loads(reply)
+            changed["header"]["raft_term"] = str(next(terms))
+            reply = json.dumps(changed).encode()
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(reply)))
+        self.end_headers()
+        self.wfile.write(reply)
+
+    def log_message(self, *_):
+        pass
+
+
+server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Between)
+print(server.server_address[1], flush=True)
+server.serve_forever()
