@@ -185,6 +185,14 @@ between() {
     BETWEEN="127.0.0.1:$(cat between)"
 }
 
+@test "ET-07 a renewal does not count while the cluster shows another term after it" {
+    between term
+    run timeout 60 "$MORTISE" run --url "etcd://$BETWEEN?lease=2s" renewed -- sh -c '
+        touch began; exec sleep 600'
+    [[ "$output" == *"the lock was lost"* ]]
+    [ -e began ]
+}
+
 @test "ET-08 the removal of a refused ticket that arrives late does not take the hold it became" {
     between late
     start_holder late
