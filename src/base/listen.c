@@ -17,8 +17,8 @@ static bool is(const char *text, size_t length, const char *wanted)
 
 static bool is_loopback(const char *text, size_t length)
 {
-    return (length > 4 && memcmp(text, "127.", 4) == 0) || is(text, length, "::1") ||
-           is(text, length, "localhost");
+    return (length > 4 && memcmp(text, "127.", 4) == 0 && strspn(text, "0123456789.") >= length) ||
+           is(text, length, "::1") || is(text, length, "localhost");
 }
 
 bool mrt_listens_for_others(const char *addresses)

@@ -5,6 +5,9 @@ to standard output. The second argument says how the member seems to behave:
 term     each read of a session's key shows a new term of the cluster
 late     the first removal gets no answer: when its client has given up it makes a file named
          `given_up`, and when a file named `go` is there it reaches the member, and makes `went`
+cut      the first ticket is put, and the reply is the error of a gateway that lost the answer; a
+         file named `was_cut` says so
+null     the members announce a null in place of an address
 
 A watch is never answered."""
 
@@ -17,7 +20,8 @@ import threading
 import time
 
 PORT, KIND = int(sys.argv[1]), sys.argv[2]
-terms, removals = iter(range(1000, 1 << 30)), iter(range(1 << 30))
+CUT = json.dumps({"error": "unexpected EOF", "code": 13, "message": "unexpected EOF"}).encode()
+terms, removals, tickets = (iter(range(1000, 1 << 30)) for _ in range(3))
 
 
 def forward(path, body):
@@ -40,7 +44,7 @@ class Between(http.server.BaseHTTPRequestHandler):
     def do_POST(self):
         body = self.rfile.read(int(self.headers["Content-Length"]))
         removal = KIND == "late" and b"request_delete_range" in body
-        if removal and next(removals) == 0:
+        if removal and next(removals) == 1000:
             threading.Thread(target=hold_back, args=(self.path, body), daemon=True).start()
             self.rfile.read(1)  # until the client ends the connection
             open("given_up", "w").close()
@@ -53,6 +57,11 @@ class Between(http.server.BaseHTTPRequestHandler):
             changed = json.loads(reply)
             changed["header"]["raft_term"] = str(next(terms))
             reply = json.dumps(changed).encode()
+        if KIND == "cut" and b'"CREATE"' in body and next(tickets) == 1000:
+            status, reply = 500, CUT
+            open("was_cut", "w").close()
+        if KIND == "null" and self.path == "/v3/cluster/member/list":
+            reply = b'{"members":[{"clientURLs":[null]}]}'
         self.send_response(status)
         self.send_header("Content-Length", str(len(reply)))
         self.end_headers()

@@ -211,6 +211,13 @@ between() {
     run -75 "$MORTISE" run -n late true
 }
 
+@test "SE-10 a member that announces no address counts as one that others reach" {
+    between null
+    run "$MORTISE" doctor --url "etcd://$BETWEEN"
+    [ "$status" -lt 124 ]
+    [[ "$output" == *"anyone who reaches the server"* ]]
+}
+
 @test "doctor names the server and its version" {
     run "$MORTISE" doctor
     [[ "$output" == *"etcd 3."* ]]
@@ -224,6 +231,8 @@ between() {
     fails_with 78 "$MORTISE" run --url "etcd://127.0.0.1?lease=10ms" a true
     fails_with 78 "$MORTISE" run --url "etcds://127.0.0.1?tls=off" a true
     fails_with 78 "$MORTISE" run --url "etcd://a@192.0.2.1?credentials=/dev/null" a true
+    MORTISE_ETCD_AUTH=a fails_with 78 "$MORTISE" run -w 1s --url "etcd://a@127.example.com" a true
+    [[ "$output" == *"unencrypted"* ]]
 }
 
 @test "a server that is away is named, and another host is tried" {

@@ -27,6 +27,7 @@ static const char *const open[] = {
     "::1:2",
     "::12",
     "127.",
+    "127.example",
     "1127.0.0.1",
     "localhost.example",
     "local",

@@ -2,15 +2,25 @@
 /* mortise_server: the server's version, and a note if strangers may change its locks. */
 #include "store/etcd/ask.h"
 
+#include "base/listen.h"
+
 #include <stdio.h>
 #include <string.h>
 
-static bool is_loopback(const char *url)
+/* Whether a URL that a member announces may be one that other hosts reach. */
+static bool is_for_others(struct json_object *url)
 {
-    const char *host = strstr(url, "://");
-    host = host ? host + 3 : url;
-    return strncmp(host, "127.", 4) == 0 || strncmp(host, "[::1]", 5) == 0 ||
-           strncmp(host, "localhost", 9) == 0 || strncmp(url, "unix", 4) == 0;
+    char host[256];
+    const char *text =
+        json_object_is_type(url, json_type_string) ? json_object_get_string(url) : "*";
+    if (strncmp(text, "unix", 4) == 0)
+        return false;
+    const char *from = strstr(text, "://");
+    from = from ? from + 3 : text;
+    bool bracketed = *from == '[';
+    from += bracketed;
+    snprintf(host, sizeof host, "%.*s", (int)strcspn(from, bracketed ? "]" : ":/"), from);
+    return mrt_listens_for_others(host);
 }
 
 /* Whether a member announces an address that other hosts may reach. */
@@ -24,7 +34,7 @@ static bool is_open(struct json_object *members)
         size_t each =
             json_object_is_type(urls, json_type_array) ? json_object_array_length(urls) : 0;
         for (size_t j = 0; j < each; j++)
-            if (!is_loopback(json_object_get_string(json_object_array_get_idx(urls, j))))
+            if (is_for_others(json_object_array_get_idx(urls, j)))
                 return true;
     }
     return false;

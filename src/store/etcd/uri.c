@@ -7,6 +7,7 @@
 #include "store/etcd/uri.h"
 
 #include "base/error.h"
+#include "base/listen.h"
 #include "store/kit/credentials.h"
 
 #include <stddef.h>
@@ -72,8 +73,7 @@ static int take_tls(const struct mrt_uri *uri, struct mrt_etcd_address *address)
     if (address->user[0] && address->tls == MRT_ETCD_TLS_OFF)
         for (size_t i = 0; i < address->host_count; i++) {
             const char *name = address->hosts[i].name;
-            if (strncmp(name, "127.", 4) != 0 && strcmp(name, "::1") != 0 &&
-                strcmp(name, "localhost") != 0 && !mrt_uri_parameter(uri, "tls"))
+            if (mrt_listens_for_others(name) && !mrt_uri_parameter(uri, "tls"))
                 return mrt_error(MORTISE_EURI,
                                  "the password would go to %.200s unencrypted: use "
                                  "etcds:, or allow it by tls=off",
