@@ -211,6 +211,13 @@ between() {
     run -75 "$MORTISE" run -n late true
 }
 
+@test "ET-09 a ticket whose answer a gateway lost is found by the next attempt" {
+    between cut
+    run -0 "$MORTISE" run -w 60s --url "etcd://$BETWEEN?namespace=&lease=60s" lost true
+    [ -e was_cut ]
+    keys lost 0
+}
+
 @test "SE-10 a member that announces no address counts as one that others reach" {
     between null
     run "$MORTISE" doctor --url "etcd://$BETWEEN"

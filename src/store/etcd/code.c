@@ -35,7 +35,6 @@ static const struct {
      "; the server has found its data corrupt"},
     {"Not Found", MRT_ETCD_IS_REFUSAL, MORTISE_ESTORE, "; etcd 3.4 or newer answers at /v3"},
     {"unknown service", MRT_ETCD_IS_REFUSAL, MORTISE_ESTORE, "; etcd 3.4 or newer answers at /v3"},
-    {"unexpected", MRT_ETCD_IS_REFUSAL, MORTISE_EINTERNAL, ""},
 };
 
 enum mrt_etcd_class mrt_etcd_classify(const char *text, int *error, const char **advice)
