@@ -225,6 +225,10 @@ between() {
     [[ "$output" == *"anyone who reaches the server"* ]]
 }
 
+@test "no proxy of the environment is used" {
+    http_proxy=http://127.0.0.1:9 ALL_PROXY=http://127.0.0.1:9 run -0 "$MORTISE" run -w 60s direct true
+}
+
 @test "doctor names the server and its version" {
     run "$MORTISE" doctor
     [[ "$output" == *"etcd 3."* ]]
