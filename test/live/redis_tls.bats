@@ -169,6 +169,34 @@ ours() {
     [ "$code" -eq 0 ]
 }
 
+one_is_served() {
+    [ "$(server client list type normal | grep -c ' cmd=eval')" -eq 1 ]
+}
+
+@test "a file that could not be read is read again at the next connection" {
+    export MORTISE_URL
+    cp "$PLACE/ca.pem" ca.pem
+    cp "$PLACE/server.key" own.key
+    chmod 600 own.key
+    MORTISE_URL="$URL?session=9s&tls_ca=$T/ca.pem&tls_cert=$PLACE/server.pem&tls_key=$T/own.key"
+    start run a -- sh -c 'touch holding; until test -e enough; do sleep 0.05; done'
+    until_true test -e holding
+    openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=x \
+        -addext subjectAltName=IP:127.0.0.1 -keyout "$PLACE/new.key" -out ca.pem 2>/dev/null
+    chmod 640 own.key
+    server client kill type normal skipme yes
+    until_true one_is_served # by what was read before
+    chmod 600 own.key
+    cp ca.pem "$PLACE/new.pem"
+    shows new
+    server client kill type normal skipme yes
+    until_true one_is_served
+    touch enough
+    finish "$PID"
+    shows server
+    [ "$code" -eq 0 ]
+}
+
 @test "a server of another protocol: none behind rediss://, TLS behind redis://, no version in common" {
     python3 "$SERVERS" start redis "$T/plain" >/dev/null 3>&-
     local plain

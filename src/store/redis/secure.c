@@ -162,9 +162,12 @@ struct mrt_tls *mrt_redis_secure_begin(struct mrt_redis_security *security)
 {
     struct mrt_tls_context *context = NULL;
     pthread_mutex_lock(&security->mutex);
-    if (note_files(security) && read_context(security, &context) == MORTISE_OK) {
+    bool changed = note_files(security);
+    if (changed && read_context(security, &context) == MORTISE_OK) {
         security->ops->context_free(security->context);
         security->context = context;
+    } else if (changed) {
+        memset(security->files, 0, sizeof security->files); /* they are read again the next time */
     }
     struct mrt_tls *tls = security->ops->begin(security->context, security->address->hosts[0].name);
     pthread_mutex_unlock(&security->mutex);
