@@ -108,6 +108,19 @@ static void test_a_master_that_is_demoted_is_left(void **state)
     failover_end(counts, "master demoted");
 }
 
+/* Until so many clients have come to a server: each looks its session up behind its first write. */
+static void await_clients(int number, int count)
+{
+    int64_t limit = zk_now_ms() + 60000;
+    for (int come = 0; come < count; zk_rest_ms(20)) {
+        redisReply *reply = command_at(number, "INFO commandstats");
+        const char *calls = strstr(reply->str, "cmdstat_hgetall:calls=");
+        come = calls ? (int)strtol(strchr(calls, '=') + 1, NULL, 10) : 0;
+        freeReplyObject(reply);
+        assert_true(zk_now_ms() < limit);
+    }
+}
+
 static void await_loss(mortise_hold hold)
 {
     int64_t limit = zk_now_ms() + 30000; /* less than until the next renewal */
@@ -118,8 +131,9 @@ static void await_loss(mortise_hold hold)
 }
 
 /* Both replicas have heard nothing of the newest grant and of a release, and their clocks are an
-   hour behind. The holder learns of its loss by the next connection, as its lease is longer than
-   this test; until then others hold too, which the kernel sees, and the fences tell. */
+   hour behind. The new master first refuses all writes. The holder learns of its loss by the next
+   connection, as its lease is longer than this test; until then others hold too, which the kernel
+   sees, and the fences tell. */
 static void test_rd_01_rd_03_what_a_failover_loses_is_fenced(void **state)
 {
     (void)state;
@@ -136,6 +150,8 @@ static void test_rd_01_rd_03_what_a_failover_loses_is_fenced(void **state)
     zk_place_servers_at("clock", "2 -3600");
     order(1, "REPLICAOF 127.0.0.1 1");
     order(2, "REPLICAOF 127.0.0.1 1");
+    order(1, "CONFIG SET min-replicas-to-write 2");
+    order(2, "CONFIG SET min-replicas-to-write 2");
     assert_int_equal(mortise_release(released), MORTISE_OK);
     assert_true(zk_wait_tickets(client, "released", 0, 10000));
     mortise_hold unheard = zk_acquire(zk_mutex(quiet, "quiet"));
@@ -145,6 +161,10 @@ static void test_rd_01_rd_03_what_a_failover_loses_is_fenced(void **state)
     int before = counts->overlaps;
     assert_int_equal(before, 0);
     zk_place_server("kill", 0);
+    wait_for_master(1);
+    await_clients(master_of(1), PROCESSES + 2);
+    order(1, "CONFIG SET min-replicas-to-write 0");
+    order(2, "CONFIG SET min-replicas-to-write 0");
     failover_wait_turns(counts, 20); /* others hold */
     assert_true(counts->overlaps > 0);
     assert_false(failover_write(counts, mortise_hold_fence(hold), false));

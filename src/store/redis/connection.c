@@ -187,6 +187,8 @@ static void write_job(struct mrt_redis_store *store, struct mrt_redis_job *job)
 static void send_waiting(struct mrt_redis_store *store, mrt_time now)
 {
     struct mrt_redis_job *job;
+    if (store->resume_due)
+        mrt_redis_resume_begin(store);
     while ((job = TAILQ_FIRST(&store->waiting))) {
         TAILQ_REMOVE(&store->waiting, job, link);
         if (mrt_redis_push_hold_observe(store, job, now))
@@ -288,6 +290,9 @@ static bool own_reply(struct mrt_redis_store *store, struct mrt_redis_job *job,
                       const redisReply *reply, mrt_time now)
 {
     bool useful = true, ends = store->server_awaited && has_earlier(store);
+    bool resumes =
+        job->work == MRT_REDIS_RAISE || job->work == MRT_REDIS_HAS || job->work == MRT_REDIS_PURGE;
+    store->resume_due |= resumes && reply->type == REDIS_REPLY_ERROR;
     if (job->work == MRT_REDIS_LOGIN)
         useful = login_reply(store, reply);
     else if (job->work == MRT_REDIS_ROLE)

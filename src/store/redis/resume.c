@@ -6,15 +6,19 @@
  *
  *   - The numbers, and so the fences, go on above those that this client has seen, and above where
  *     the clock of the last server was when that was last heard: the clock of this one may be
- * behind it (scripts/forward.lua).
+ *     behind it (scripts/forward.lua).
  *   - A ticket of a session of this client that the client does not have is taken out: the removal
  *     is lost, and the ticket would stay as long as the session lives.
  *   - All tickets are refreshed, which connection.c begins: one whose APPEND is lost is GONE, and
- * the hold is lost then, not at the end of the lease: its session may be there, and would be proven
- *     for ever.
+ *     the hold is lost then. Its session may be there, so renewals would tell nothing.
+ *
+ * A new master may refuse to write until it has replicas of its own. Then the first two are
+ * repeated before the next commands, until they are done.
  *
  * So the store keeps the identities of the tickets that the client may have: from their APPEND to
- * the answer that they are gone. One that is kept too long only delays the second of the three.
+ * the answer that they are gone, or that the server has refused the APPEND. A refused adoption is
+ * kept: the hold may be here by an earlier attempt, and would not come back. One that is kept too
+ * long, at most until its session ends, only delays the second of the three.
  * Claims need nothing of this: each is a key with a lease of its own, which each renewal compares.
  */
 #include "store/redis/resume.h"
@@ -114,9 +118,12 @@ static void forward_numbers(struct mrt_redis_store *store)
     char number[24];
     int64_t clock = number_of_clock(store);
     int64_t least = store->newest > clock ? store->newest : clock;
-    if (least <= 0 || least >= MRT_REDIS_NUMBER_MAX ||
-        !mrt_redis_job_add(store, MRT_REDIS_RAISE, NULL))
+    if (least <= 0 || least >= MRT_REDIS_NUMBER_MAX)
         return;
+    if (!mrt_redis_job_add(store, MRT_REDIS_RAISE, NULL)) {
+        store->resume_due = true;
+        return;
+    }
     snprintf(number, sizeof number, "%" PRId64, least);
     const struct mrt_redis_text arguments[] = {mrt_redis_text_of(""), mrt_redis_text_of("0"),
                                                mrt_redis_text_of(number)};
@@ -129,13 +136,16 @@ void mrt_redis_resume_begin(struct mrt_redis_store *store)
     char text[MRT_ID_TEXT_SIZE], key[MRT_REDIS_KEY_MAX];
     bool resumes = store->resumes;
     store->resumes = true;
+    store->resume_due = false;
     if (!resumes)
         return;
     forward_numbers(store);
     TAILQ_FOREACH (session, &store->sessions, link) {
         struct mrt_redis_job *job = mrt_redis_job_add(store, MRT_REDIS_HAS, NULL);
-        if (!job)
+        if (!job) {
+            store->resume_due = true;
             return;
+        }
         job->command.session = session->id;
         mrt_id_format(session->id, text);
         mrt_redis_key(store, "s:", text, key);
