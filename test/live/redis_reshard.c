@@ -93,10 +93,15 @@ static void test_rd_16_a_slot_that_moves_costs_no_hold(void **state)
     struct failover_counts *counts = failover_begin(uri("?session=20s"), PROCESSES);
     mortise_client *client = zk_open(uri("?session=20s"));
     mortise_hold hold = zk_acquire(zk_mutex(client, "long"));
+    mortise_client *claimer = zk_open(uri("?session=120s"));
+    mortise_lock *claim;
+    assert_int_equal(mortise_exclusive_new(claimer, "{mortise/}claim", NULL, &claim), MORTISE_OK);
     for (int i = 0; i < 2; i++) {
+        mortise_release(zk_acquire(claim));
         failover_wait_turns(counts, 50);
         move_slot(i == 0 ? 2 : 0, i == 0 ? 0 : 2);
         failover_wait_turns(counts, 50);
+        mortise_release(zk_acquire(claim)); /* the first that its client hears of the move */
         assert_int_equal(mortise_verify(hold, 20000), MORTISE_OK);
         assert_int_equal(zk_tickets(client, "long"), 1);
     }
@@ -104,6 +109,7 @@ static void test_rd_16_a_slot_that_moves_costs_no_hold(void **state)
     assert_int_equal(counts->overlaps, 0);
     assert_int_equal(counts->refused, 0);
     assert_int_equal(counts->lost, 0);
+    mortise_close(claimer);
     mortise_close(client);
 }
 

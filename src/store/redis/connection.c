@@ -311,16 +311,21 @@ static bool own_reply(struct mrt_redis_store *store, struct mrt_redis_job *job,
     return useful;
 }
 
-/* A node of a cluster has not done the job, and names another one: keeps the job for that one. */
+/* Whether a node of a cluster says that another one keeps the slot; that one is the next server. */
+static bool is_referred(struct mrt_redis_store *store, const redisReply *reply, mrt_time now)
+{
+    struct mrt_host host;
+    return store->address.way == MRT_REDIS_CLUSTER &&
+           mrt_redis_referral_moved(&store->address, reply, &store->seek.server, &host) &&
+           (store->seek.referred || mrt_redis_seek_refer(store, &host, now));
+}
+
+/* Keeps a job that was not done for the node that was named instead. */
 static bool is_moved(struct mrt_redis_store *store, struct mrt_redis_job *job,
                      const redisReply *reply, mrt_time now)
 {
-    struct mrt_host host;
-    if (store->address.way != MRT_REDIS_CLUSTER || job->work != MRT_REDIS_COMMAND ||
-        job->command.claim || job->stage != MRT_REDIS_ASKED ||
-        !mrt_redis_referral_moved(&store->address, reply, &store->seek.server, &host))
-        return false;
-    if (TAILQ_EMPTY(&store->moved) && !mrt_redis_seek_refer(store, &host, now))
+    if (job->work != MRT_REDIS_COMMAND || job->command.claim || job->stage != MRT_REDIS_ASKED ||
+        !is_referred(store, reply, now))
         return false;
     job->whole = false;
     TAILQ_INSERT_TAIL(&store->moved, job, link);
@@ -333,8 +338,8 @@ static bool take_job_reply(struct mrt_redis_store *store, const redisReply *repl
     struct mrt_redis_job *job = TAILQ_FIRST(&store->sent);
     store->heard = true;
     store->server_heard = now;
-    if (!job)
-        return false;
+    if (!job || (job->command.claim && is_referred(store, reply, now)))
+        return false; /* a claim has several replies: its outcome is left as unknown */
     TAILQ_REMOVE(&store->sent, job, link);
     if (is_moved(store, job, reply, now))
         return true;
