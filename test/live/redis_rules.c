@@ -7,6 +7,7 @@
 #include "mortise.h"
 #include "store/redis/error.h"
 #include "store/redis/referral.h"
+#include "store/redis/resume.h"
 #include "store/redis/uri.h"
 
 #include <stdio.h>
@@ -317,6 +318,29 @@ static void test_rd_15_rd_16_rd_22_errors_of_the_server_have_these_codes(void **
     }
 }
 
+/* The memory of a store behind sentinels does not grow by what is refused. */
+static void test_rd_02_a_ticket_that_was_refused_is_forgotten(void **state)
+{
+    (void)state;
+    static struct mrt_redis_store store;
+    struct mrt_command append = {.type = MRT_APPEND, .session = {1, 1}, .ticket = {2, 2}};
+    struct mrt_event refused = {
+        .type = MRT_FAILED, .error = MORTISE_EMISMATCH, .session = {1, 1}, .ticket = {2, 2}};
+    store.address.way = MRT_REDIS_SENTINEL;
+    mrt_redis_resume_submitted(&store, &append);
+    assert_non_null(store.tickets);
+    mrt_redis_resume_delivered(&store, &append, &refused);
+    assert_null(store.tickets);
+    append.adopt = true;
+    mrt_redis_resume_submitted(&store, &append);
+    mrt_redis_resume_delivered(&store, &append, &refused);
+    assert_non_null(store.tickets); /* it may be here */
+    struct mrt_command stop = {.type = MRT_STOP};
+    struct mrt_event failed = {.type = MRT_FAILED, .session = {1, 1}};
+    mrt_redis_resume_delivered(&store, &stop, &failed);
+    assert_null(store.tickets);
+}
+
 int main(void)
 {
     unsetenv("MORTISE_REDIS_AUTH");
@@ -329,6 +353,7 @@ int main(void)
         cmocka_unit_test(test_se_01_no_password_in_a_uri_and_none_is_shown),
         cmocka_unit_test(test_se_02_the_password_is_a_line_in_a_safe_file),
         cmocka_unit_test(test_se_02_a_password_of_redis_may_stand_in_the_environment),
+        cmocka_unit_test(test_rd_02_a_ticket_that_was_refused_is_forgotten),
         cmocka_unit_test(test_rd_15_rd_16_rd_22_errors_of_the_server_have_these_codes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

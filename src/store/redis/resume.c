@@ -94,11 +94,12 @@ void mrt_redis_resume_delivered(struct mrt_redis_store *store, const struct mrt_
         return;
     if (event->type == MRT_VIEW && number > store->newest)
         store->newest = number;
-    if (event->type == MRT_STOPPED || event->type == MRT_SESSION_LOST)
+    if (command->type == MRT_STOP || event->type == MRT_SESSION_LOST)
         forget_session(store, event->session);
     else if (event->type == MRT_REMOVED || event->type == MRT_GONE || event->type == MRT_BLOCKED ||
              (event->type == MRT_VIEW && command->type == MRT_DETACH) ||
-             (event->type == MRT_FAILED && event->error == MORTISE_EFULL))
+             (event->type == MRT_FAILED && command->type == MRT_APPEND && !command->adopt &&
+              event->error != MORTISE_EUNREACHABLE))
         forget_ticket(store, find_ticket(store, event->ticket));
 }
 
