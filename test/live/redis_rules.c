@@ -10,9 +10,11 @@
 #include "store/redis/resume.h"
 #include "store/redis/uri.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -341,6 +343,42 @@ static void test_rd_02_a_ticket_that_was_refused_is_forgotten(void **state)
     assert_null(store.tickets);
 }
 
+/* Whether this stands in the memory of malloc, also where that is free. It allocates nothing. */
+static bool heap_has(const char *part)
+{
+    static char maps[65536];
+    int fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+    assert_true(read(fd, maps, sizeof maps - 1) > 0);
+    close(fd);
+    char *heap = strstr(maps, "[heap]"), *end;
+    if (!heap)
+        skip(); /* a sanitizer's own allocator */
+    *heap = '\0';
+    uintptr_t first = strtoul(strrchr(maps, '\n') + 1, &end, 16), last = strtoul(end + 1, NULL, 16);
+    return memmem((const void *)first, last - first, part, strlen(part));
+}
+
+static void test_se_01_a_password_that_was_sent_does_not_stay_in_memory(void **state)
+{
+    (void)state;
+    static const struct mrt_redis_address address;
+    for (int more = 0; more <= 40; more += 40) { /* then the buffer grows */
+        int ends[2];
+        struct mrt_redis_wire wire = {.state = MRT_REDIS_OPEN, .epoll = -1};
+        assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+        wire.fd = ends[0];
+        mrt_redis_wire_login(&wire, &address, "begin " MARK " end");
+        void *behind = malloc(100000); /* so that it moves */
+        for (int i = 0; i < more; i++)
+            mrt_redis_wire_words(&wire, "PING", "a word of forty bytes or of about so many", NULL);
+        assert_true(mrt_redis_wire_flush(&wire));
+        mrt_redis_wire_close(&wire);
+        free(behind);
+        close(ends[1]);
+        assert_false(heap_has(MARK));
+    }
+}
+
 int main(void)
 {
     unsetenv("MORTISE_REDIS_AUTH");
@@ -351,6 +389,7 @@ int main(void)
         cmocka_unit_test(test_uris_that_are_refused),
         cmocka_unit_test(test_tls_is_that_of_the_uri_and_never_left_out_silently),
         cmocka_unit_test(test_se_01_no_password_in_a_uri_and_none_is_shown),
+        cmocka_unit_test(test_se_01_a_password_that_was_sent_does_not_stay_in_memory),
         cmocka_unit_test(test_se_02_the_password_is_a_line_in_a_safe_file),
         cmocka_unit_test(test_se_02_a_password_of_redis_may_stand_in_the_environment),
         cmocka_unit_test(test_rd_02_a_ticket_that_was_refused_is_forgotten),

@@ -124,10 +124,15 @@ static void put_bytes(struct mrt_redis_wire *wire, const char *bytes, size_t len
         size_t room = wire->room ? wire->room * 2 : 1024;
         while (room - wire->used < length)
             room *= 2;
-        char *out = realloc(wire->out, room);
+        char *out = malloc(room);
         if (!out) {
             wire->no_memory = true;
             return;
+        }
+        if (wire->out) {
+            memcpy(out, wire->out, wire->used);
+            explicit_bzero(wire->out, wire->used);
+            free(wire->out);
         }
         wire->out = out;
         wire->room = room;
@@ -176,8 +181,10 @@ static bool flush_plain(struct mrt_redis_wire *wire)
         return true;
     ssize_t sent = send_bytes(wire, wire->out + wire->sent, wire->used - wire->sent);
     wire->sent += sent > 0 ? (size_t)sent : 0;
-    if (wire->sent == wire->used)
+    if (wire->sent == wire->used) {
+        explicit_bzero(wire->out, wire->used); /* it may be a password */
         wire->sent = wire->used = 0;
+    }
     return sent >= 0;
 }
 
