@@ -97,6 +97,7 @@ mortise_suite(NAME redis_reshard SOURCES redis_reshard.c failover.c zookeeper_pl
 find_program(REDIS_SENTINEL redis-sentinel)
 if(REDIS_SENTINEL)
   mortise_suite(NAME redis_sentinel SOURCES redis_sentinel.c failover.c zookeeper_place.c
+                ../conform/port_client.c
                 LABELS store waits TIMEOUT 240)
   set(redis_failovers redis_sentinel)
   add_test(NAME conform_sentinel COMMAND ${redis_servers} with redis-sentinel

@@ -4,6 +4,7 @@
  * processes compete. All that a failover may lose is lost on purpose, and the fences tell.
  */
 #include "cmocka_all.h"
+#include "conform/port_client.h"
 #include "live/failover.h"
 #include "live/zookeeper_place.h"
 
@@ -96,10 +97,23 @@ static void test_rd_02_with_copies_a_failover_costs_no_hold(void **state)
     mortise_close(client);
 }
 
+/* Nothing else tells a holder of it, as the store has no subscription, and renewals go on. */
+static void expect_that_an_end_wakes_all(void)
+{
+    struct port_client idle;
+    struct mrt_event woken;
+    port_open_session(&idle, uri("?session=60s"));
+    order(0, "CLIENT KILL TYPE normal");
+    assert_true(port_wait(&idle, MRT_WAKE, (struct mrt_id){0, 0}, 60 * MRT_SECOND, &woken));
+    assert_true(mrt_id_equal(woken.session, idle.session));
+    port_close(&idle);
+}
+
 /* The master is demoted, and lives: it refuses to write, or ends the connections. */
 static void test_a_master_that_is_demoted_is_left(void **state)
 {
     (void)state;
+    expect_that_an_end_wakes_all();
     struct failover_counts *counts = failover_begin(uri("?session=20s"), PROCESSES);
     failover_wait_turns(counts, 100);
     order(4, "SENTINEL FAILOVER mymaster");
