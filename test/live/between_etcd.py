@@ -7,6 +7,7 @@ late     the first removal gets no answer: when its client has given up it makes
          `given_up`, and when a file named `go` is there it reaches the member, and makes `went`
 cut      the first ticket is put, and the reply is the error of a gateway that lost the answer; a
          file named `was_cut` says so
+login    a login is refused by the error of a lease
 null     the members announce a null in place of an address
 
 A watch is never answered."""
@@ -21,6 +22,7 @@ import time
 
 PORT, KIND = int(sys.argv[1]), sys.argv[2]
 CUT = json.dumps({"error": "unexpected EOF", "code": 13, "message": "unexpected EOF"}).encode()
+LOGIN = b'{"error":"etcdserver: requested lease not found","code":5}'
 terms, removals, tickets = (iter(range(1000, 1 << 30)) for _ in range(3))
 
 
@@ -60,6 +62,8 @@ class Between(http.server.BaseHTTPRequestHandler):
         if KIND == "cut" and b'"CREATE"' in body and next(tickets) == 1000:
             status, reply = 500, CUT
             open("was_cut", "w").close()
+        if KIND == "login" and self.path == "/v3/auth/authenticate":
+            status, reply = 404, LOGIN
         if KIND == "null" and self.path == "/v3/cluster/member/list":
             reply = b'{"members":[{"clientURLs":[null]}]}'
         self.send_response(status)

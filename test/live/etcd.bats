@@ -218,6 +218,12 @@ between() {
     keys lost 0
 }
 
+@test "SE-10 a login ends no session" {
+    between login
+    MORTISE_ETCD_AUTH=a run "$MORTISE" run -w 2s --url "etcd://a@$BETWEEN" a true
+    [[ "$output" == *"no answer from the store"* ]]
+}
+
 @test "SE-10 a member that announces no address counts as one that others reach" {
     between null
     run "$MORTISE" doctor --url "etcd://$BETWEEN"
