@@ -445,8 +445,6 @@ int mortise_next_timeout_ms(mortise_client *client)
     mrt_driver_enter(driver);
     mrt_time left = mrt_loop_left(driver);
     driver->reader.prompt |= driver->reader.shared;
-    if (driver->reader.shared && left > 0)
-        left = MRT_TIME_NEVER; /* its thread has the timers */
     mrt_driver_leave_quietly(driver);
     if (left == MRT_TIME_NEVER)
         return -1;

@@ -76,9 +76,19 @@ void mrt_loop_turn(struct mrt_driver *driver, mrt_time patience)
         mrt_tell(driver);
 }
 
+/* When the loop calls back next: soon, if another thread is in a callback, which may last. */
+static mrt_time callbacks_next(const struct mrt_driver *driver, mrt_time now)
+{
+    if (!calls_back(driver) || !mrt_tell_waits(driver))
+        return MRT_TIME_NEVER;
+    return driver->calling ? now + LOOP_PATIENCE : now;
+}
+
 mrt_time mrt_loop_left(const struct mrt_driver *driver)
 {
     mrt_time next = mrt_loop_next(driver);
+    if (driver->reader.shared) /* its thread has the timers */
+        return mrt_tell_waits(driver) && !driver->calling ? 0 : MRT_TIME_NEVER;
     if (mrt_tell_waits(driver))
         return 0;
     if (next == MRT_TIME_NEVER)
@@ -123,7 +133,7 @@ void mrt_loop_look(struct mrt_driver *driver)
 void mrt_loop_sleep(struct mrt_driver *driver, mrt_time until)
 {
     mrt_time now = mrt_time_now();
-    mrt_time next = calls_back(driver) && mrt_tell_waits(driver) ? now : mrt_loop_next(driver);
+    mrt_time next = mrt_time_min(callbacks_next(driver, now), mrt_loop_next(driver));
     /* A time once set is kept, even if its timer is gone. Otherwise each short hold would move the
      * time away, and the next one would wake the loop to move it back. */
     mrt_time kept = driver->armed > now ? driver->armed : MRT_TIME_NEVER;

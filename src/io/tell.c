@@ -158,21 +158,21 @@ void mrt_tell(struct mrt_driver *driver)
     driver->calling = true;
     call_back(driver);
     driver->calling = false;
-    if (driver->teller.begun && mrt_tell_waits(driver))
-        mrt_park_wake(&driver->teller.park); /* it may have begun meanwhile */
+    if (mrt_tell_waits(driver) && (driver->teller.begun || driver->reader.shared))
+        mrt_tell_kick(driver); /* other threads have left it to this one */
 }
 
 /* ------------------------------------------------------------------ the teller */
 
 void mrt_tell_kick(struct mrt_driver *driver)
 {
-    if (driver->reader.helps)
-        return; /* it calls back next */
+    if (driver->reader.helps || driver->calling)
+        return; /* it calls back next, or looks again at the end */
     if (!driver->teller.begun && driver->reader.prompt && driver->reader.loop_away_until > 0)
         return; /* the program's event loop calls back, or the loop when it is back */
     if (!driver->teller.begun)
         mrt_loop_kick(driver);
-    else if (!driver->calling) /* else the thread that calls back wakes it at the end */
+    else
         mrt_park_wake(&driver->teller.park);
 }
 

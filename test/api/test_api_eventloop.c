@@ -7,10 +7,12 @@
 #include "api_fixture.h"
 
 #include <poll.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 
 #define CYCLES 300
+#define LASTS_MS 500
 
 struct told {
     _Atomic int calls;
@@ -188,6 +190,92 @@ static void test_a_thread_that_blocks_beside_the_event_loop(void **state)
     api_close(pair.client);
 }
 
+/* A callback that lasts, and starts an acquire that is granted meanwhile. */
+struct lasting {
+    mortise_lock *lock;
+    pthread_t thread; /* the event loop's */
+    bool here;        /* it lasts in the event loop alone, or elsewhere alone */
+    _Atomic int calls;
+    struct told next;
+    int sleeps; /* of all threads meanwhile; -1: it did not last */
+};
+
+static _Atomic int sleeps;
+
+int __real_ppoll(struct pollfd *fds, nfds_t count, const struct timespec *time,
+                 const sigset_t *set);
+int __wrap_ppoll(struct pollfd *fds, nfds_t count, const struct timespec *time,
+                 const sigset_t *set);
+
+int __wrap_ppoll(struct pollfd *fds, nfds_t count, const struct timespec *time, const sigset_t *set)
+{
+    atomic_fetch_add(&sleeps, 1);
+    return __real_ppoll(fds, count, time, set);
+}
+
+static void last(void *argument, mortise_hold hold)
+{
+    struct lasting *lasting = argument;
+    (void)hold;
+    if ((pthread_equal(pthread_self(), lasting->thread) != 0) == lasting->here) {
+        int before = atomic_load(&sleeps);
+        start(lasting->lock, &lasting->next);
+        api_sleep_ms(LASTS_MS);
+        lasting->sleeps = atomic_load(&sleeps) - before;
+    }
+    atomic_fetch_add(&lasting->calls, 1);
+}
+
+static void turn_until_called(mortise_client *client, const struct lasting *lasting)
+{
+    int64_t begin = mortise_now_ns();
+    while (atomic_load(&lasting->calls) == 0) {
+        check(api_ms_since(begin) < api_await_ms);
+        turn(&client, 1);
+    }
+}
+
+/* Whether it lasted. */
+static bool revoke_once(mortise_client *client, mortise_client *other, struct lasting *lasting)
+{
+    struct told told;
+    atomic_store(&lasting->calls, 0);
+    start(api_lock(client, "eventloop/revoked"), &told);
+    turn_until(&client, 1, &told);
+    assert_int_equal(mortise_revoke(other, "eventloop/revoked", 0), MORTISE_OK);
+    turn(&client, 1); /* the request comes, and is kept */
+    assert_int_equal(mortise_on_revoke(told.hold, last, lasting), MORTISE_OK);
+    turn_until_called(client, lasting);
+    if (lasting->sleeps >= 0)
+        await(&lasting->next); /* and no event loop turns */
+    api_release(told.hold);
+    return lasting->sleeps >= 0;
+}
+
+static void last_in(mortise_client *client, mortise_client *other, bool here)
+{
+    struct lasting lasting = {.lock = api_lock(client, "eventloop/next"),
+                              .thread = pthread_self(),
+                              .here = here,
+                              .sleeps = -1};
+    for (int i = 0; i < CYCLES && !revoke_once(client, other, &lasting); i++)
+        continue;
+    assert_true(lasting.sleeps > 0);
+    assert_true(lasting.sleeps < 3 * LASTS_MS);
+    assert_int_equal(lasting.next.error, MORTISE_OK);
+    api_release(lasting.next.hold);
+}
+
+static void test_a_callback_that_lasts_keeps_no_thread_busy(void **state)
+{
+    (void)state;
+    mortise_client *client = api_open(MORTISE_SHARED_LOOP), *other = api_open(0);
+    last_in(client, other, true);
+    last_in(client, other, false);
+    api_close(other);
+    api_close(client);
+}
+
 struct losses {
     _Atomic int lost;
 };
@@ -261,6 +349,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_without_the_event_loop_the_thread_makes_them),
         cmocka_unit_test(test_two_clients_in_one_event_loop),
         cmocka_unit_test(test_a_thread_that_blocks_beside_the_event_loop),
+        cmocka_unit_test(test_a_callback_that_lasts_keeps_no_thread_busy),
         cmocka_unit_test(test_losses_are_told_once_beside_the_event_loop),
         cmocka_unit_test(test_close_ends_operations_of_an_event_loop),
         cmocka_unit_test(test_the_two_kinds_of_loop_exclude_each_other),
