@@ -61,8 +61,10 @@ static void hold_once(struct failover_counts *counts, mortise_hold hold, int wit
     counts->turns++;
 }
 
-static void compete(struct failover_counts *counts, const char *uri, const char *path)
+static void compete(struct failover_counts *counts, const char *uri)
 {
+    char path[32]; /* the witness, opened again: a descriptor that is shared shares its lock */
+    snprintf(path, sizeof path, "/proc/self/fd/%d", counts->witness);
     mortise_client *client;
     mortise_lock *lock;
     mortise_hold hold;
@@ -90,16 +92,14 @@ struct failover_counts *failover_begin(const char *uri, int count)
         mmap(NULL, sizeof *counts, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     int witness = mkstemp(path);
     assert_true(counts != MAP_FAILED && witness >= 0 && count <= PROCESSES_MAX);
+    unlink(path);
+    counts->witness = witness;
     for (running = 0; running < count; running++) {
         processes[running] = fork();
         assert_true(processes[running] >= 0);
         if (processes[running] == 0 && prctl(PR_SET_PDEATHSIG, SIGKILL) == 0)
-            compete(counts, uri, path);
+            compete(counts, uri);
     }
-    failover_wait_turns(counts,
-                        2 * count); /* each has opened the file by then, or a few have not */
-    zk_rest_ms(100);
-    unlink(path);
     return counts;
 }
 
