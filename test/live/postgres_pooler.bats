@@ -130,7 +130,7 @@ has_granted() {
     until_true has_granted 12
     console PAUSE 3>&- &
     sleep 0.3
-    console RESUME
+    until_true console RESUME # once it has paused
     until_true has_granted 16
     python3 "$SERVERS" kill "$PLACE/servers" 1
     python3 "$SERVERS" restart "$PLACE/servers" 1 3>&-
