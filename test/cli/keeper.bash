@@ -59,7 +59,7 @@ wait_for_next() {
 }
 
 keeper_keeps() {
-    MORTISE_URL=${MORTISE_URL/%=2s/=9s} # no lease is waited for
+    MORTISE_URL=${MORTISE_URL/=2s/=9s} # no lease is waited for
     start_script k
     run -75 "$MORTISE" run -n k true
     "$MORTISE" renew --token-file token.k k >fence
@@ -77,7 +77,7 @@ keeper_keeps() {
 
 keeper_ends_with_the_script() {
     local scripts=() keepers=() next=() name
-    MORTISE_URL=${MORTISE_URL/%=2s/=9s}
+    MORTISE_URL=${MORTISE_URL/=2s/=9s}
     for name in e1 e2; do
         start_script $name
         scripts+=("$SCRIPT")
@@ -98,7 +98,7 @@ keeper_ends_with_the_script() {
 # that it shall not end goes on, and is told of the loss.
 keeper_is_killed() {
     local names=(d1 d2 d3 d4 d5) scripts=() keepers=() next=() name
-    MORTISE_URL=${MORTISE_URL/%=2s/=4s} # five keepers, of which none may be lost before
+    MORTISE_URL=${MORTISE_URL/=2s/=4s} # five keepers, of which none may be lost before
     start_script d1 --on-lost term --grace 300ms
     scripts+=("$SCRIPT") keepers+=("$KEEPER")
     W=own start_script d2
@@ -131,7 +131,7 @@ keeper_is_killed() {
 
 # A script that holds a lock waits for what it calls, which would wait for the script.
 keeper_is_not_waited_for_in_vain() {
-    MORTISE_URL=${MORTISE_URL/%=2s/=9s}
+    MORTISE_URL=${MORTISE_URL/=2s/=9s}
     run -0 timeout 60 bash -c '"$MORTISE" acquire v >token
         "$MORTISE" acquire x >other
         "$MORTISE" acquire -s y >reader
@@ -163,7 +163,7 @@ keeper_is_not_waited_for_in_vain() {
 
 # GN-06: who dies is the keeper; not the script, which lets it give the lock back.
 keeper_leaves_a_delay() {
-    MORTISE_URL=${MORTISE_URL/%=2s/=4s} # l1 must not be lost
+    MORTISE_URL=${MORTISE_URL/=2s/=4s} # l1 must not be lost
     start_script l1 --lock-delay 1h
     touch end.l1
     start run l1 true
@@ -181,7 +181,7 @@ keeper_leaves_a_delay() {
 # On stores with leases.
 keeper_stands_still() {
     local scripts=() keepers=() next=() name
-    MORTISE_URL=${MORTISE_URL/%=2s/=4s} # none may be lost before
+    MORTISE_URL=${MORTISE_URL/=2s/=4s} # none may be lost before
     start_script s1 --on-lost term --grace 300ms
     scripts+=("$SCRIPT") keepers+=("$KEEPER")
     W=own start_script s2

@@ -71,7 +71,7 @@ server_stands_still() {
 
 # A command on a store: its own exit code, once a period, and a leader.
 command_counts_and_leads() {
-    MORTISE_URL=${MORTISE_URL/%=2s/=9s}
+    MORTISE_URL=${MORTISE_URL/=2s/=9s}
     run -7 "$MORTISE" run a -- sh -c 'exit 7'
     is_free a
     run -0 "$MORTISE" run --every 240000h a echo ran

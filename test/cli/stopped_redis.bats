@@ -125,7 +125,7 @@ redis_cli() {
 
 @test "H6 a release that the server denies at the end: run and release say why" {
     on_server
-    MORTISE_URL=${MORTISE_URL/%=2s/=9s}
+    MORTISE_URL=${MORTISE_URL/=2s/=9s}
     redis_cli ACL SETUSER dora on ">hidden" "~*" "&*" +@all
     export MORTISE_REDIS_AUTH=hidden MORTISE_URL="redis://dora@${MORTISE_URL#redis://}"
     "$MORTISE" acquire --token-file kept b
