@@ -91,7 +91,7 @@ static const char *uri_of(const char *file, const char *more)
 {
     char tail[256];
     snprintf(tail, sizeof tail, "&credentials=%s%s", file, more);
-    return uri_at(zk_place_port(), "4s", tail);
+    return uri_at(zk_place_port(), "9s", tail);
 }
 
 static mortise_client *open_heard(const char *uri)
@@ -190,7 +190,7 @@ static void test_se_02_contents_that_are_no_credentials(void **state)
         assert_open_fails(uri_of(file, ""), MORTISE_EURI);
     }
     setenv("MORTISE_ZK_AUTH", MARK, 1);
-    assert_open_fails(uri_at(zk_place_port(), "4s", ""), MORTISE_EURI);
+    assert_open_fails(uri_at(zk_place_port(), "9s", ""), MORTISE_EURI);
     unsetenv("MORTISE_ZK_AUTH");
 }
 
@@ -261,9 +261,9 @@ static void test_se_01_no_stranger_makes_anything_in_a_namespace(void **state)
     (void)state;
     char uri[256], other[256];
     mortise_hold none;
-    snprintf(uri, sizeof uri, "zk://127.0.0.1:%u/closed?session=4s&connect=10s&credentials=%s",
+    snprintf(uri, sizeof uri, "zk://127.0.0.1:%u/closed?session=9s&connect=10s&credentials=%s",
              (unsigned)zk_place_port(), alice_file);
-    snprintf(other, sizeof other, "zk://127.0.0.1:%u/closed?session=4s&connect=10s&credentials=%s",
+    snprintf(other, sizeof other, "zk://127.0.0.1:%u/closed?session=9s&connect=10s&credentials=%s",
              (unsigned)zk_place_port(), bob_file);
     mortise_client *alice = open_heard(uri), *bob = open_heard(other);
     assert_int_equal(mortise_release(zk_acquire(zk_mutex(alice, "team/one"))), MORTISE_OK);
@@ -284,7 +284,7 @@ static void test_se_01_directories_that_are_open_are_reported(void **state)
     char uri[300], server[256];
     assert_string_equal(raw("-", "make opened/mortise"), "");
     assert_string_equal(raw("-", "make opened/mortise-markers"), "");
-    snprintf(uri, sizeof uri, "zk://127.0.0.1:%u/opened?session=4s&connect=10s&credentials=%s",
+    snprintf(uri, sizeof uri, "zk://127.0.0.1:%u/opened?session=9s&connect=10s&credentials=%s",
              (unsigned)zk_place_port(), alice_file);
     mortise_client *alice = open_heard(uri);
     assert_int_equal(mortise_server(alice, server, sizeof server), MORTISE_OK);
@@ -303,9 +303,9 @@ static void test_se_02_credentials_of_the_environment_serve_locks_and_lists(void
 {
     (void)state;
     setenv("MORTISE_ZK_AUTH", ALICE, 1);
-    mortise_client *alice = open_heard(uri_at(zk_place_port(), "4s", ""));
+    mortise_client *alice = open_heard(uri_at(zk_place_port(), "9s", ""));
     unsetenv("MORTISE_ZK_AUTH");
-    mortise_client *nobody = open_heard(uri_at(zk_place_port(), "4s", "&acl=open"));
+    mortise_client *nobody = open_heard(uri_at(zk_place_port(), "9s", "&acl=open"));
     mortise_hold held = zk_acquire(zk_mutex(alice, "listed")), none;
     assert_int_equal(zk_tickets(alice, "listed"), 1);
     assert_int_equal(mortise_list(nobody, "listed", ignore, NULL), MORTISE_EPERMISSION);
@@ -380,7 +380,7 @@ static void test_se_01_a_marker_that_somebody_else_makes_lets_nobody_in(void **s
     char uri[256], nodes[256], path[400];
     mortise_client *clients[3];
     struct turn turns[3];
-    snprintf(uri, sizeof uri, "zk://127.0.0.1:%u/forged?session=4s&connect=10s&credentials=%s",
+    snprintf(uri, sizeof uri, "zk://127.0.0.1:%u/forged?session=9s&connect=10s&credentials=%s",
              (unsigned)zk_place_port(), alice_file);
     assert_string_equal(raw("-", "make forged/mortise-markers"), "");
     for (int i = 0; i < 3; i++) {
@@ -417,7 +417,7 @@ static void test_se_01_pass_rule_3_between_clients_of_one_credential(void **stat
     struct turn turns[2];
     for (int i = 0; i < 2; i++) {
         proxies[i] = zk_proxy_start(zk_place_port());
-        snprintf(uri, sizeof uri, "zk://127.0.0.1:%u/handed?session=4s&connect=10s&credentials=%s",
+        snprintf(uri, sizeof uri, "zk://127.0.0.1:%u/handed?session=9s&connect=10s&credentials=%s",
                  (unsigned)zk_proxy_port(proxies[i]), alice_file);
         clients[i] = open_heard(uri);
     }
@@ -449,7 +449,7 @@ static void test_se_01_pass_rule_3_between_clients_of_one_credential(void **stat
 static void test_se_01_the_open_default_is_reported_once(void **state)
 {
     (void)state;
-    mortise_client *client = open_heard(uri_at(zk_place_port(), "4s", ""));
+    mortise_client *client = open_heard(uri_at(zk_place_port(), "9s", ""));
     for (int i = 0; i < 3; i++)
         assert_int_equal(mortise_release(zk_acquire(zk_mutex(client, "open"))), MORTISE_OK);
     char *first = strstr(zk_said, "no credentials");
@@ -458,7 +458,7 @@ static void test_se_01_the_open_default_is_reported_once(void **state)
     zk_acquire(zk_mutex(client, "open"));
     assert_string_equal(raw("-", "acl /test/root/mortise/open"), "rwcda world:anyone\n");
     assert_int_equal(mortise_close(client), MORTISE_OK);
-    client = open_heard(uri_at(zk_place_port(), "4s", "&acl=open"));
+    client = open_heard(uri_at(zk_place_port(), "9s", "&acl=open"));
     assert_int_equal(mortise_release(zk_acquire(zk_mutex(client, "open"))), MORTISE_OK);
     assert_string_equal(zk_said, "");
     assert_int_equal(mortise_close(client), MORTISE_OK);
@@ -474,7 +474,7 @@ static void test_zk_38_h6_refused_credentials_are_reported_and_not_tried_again(v
     write_file(file, "nosuchscheme:" MARK, strlen("nosuchscheme:" MARK), 0600);
     char more[160];
     snprintf(more, sizeof more, "&credentials=%s", file);
-    mortise_client *client = open_heard(uri_at(zk_proxy_port(proxy), "4s", more));
+    mortise_client *client = open_heard(uri_at(zk_proxy_port(proxy), "9s", more));
     mortise_hold none;
     int64_t before = zk_now_ms();
     assert_int_equal(mortise_acquire_for(zk_mutex(client, "x"), 10000, &none), MORTISE_EPERMISSION);
