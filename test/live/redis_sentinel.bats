@@ -84,6 +84,14 @@ fake() {
     [[ "$output" == *'watches no master named "other"'* ]]
 }
 
+@test "a sentinel that knows less than another one is passed over, and its error stays" {
+    fake '*-1\r\n'
+    run -0 "$MORTISE" run -n --url "redis+sentinel://$fake,$(at 3)/mymaster" a -- true
+    run -0 "$MORTISE" ls --url "redis+sentinel://$fake,$(at 3)/mymaster"
+    fails_with 78 "$MORTISE" ls --url "redis+sentinel://$fake,127.0.0.1:1/mymaster"
+    [[ "$output" == *'watches no master named "mymaster"'* ]]
+}
+
 @test "a server that is no sentinel is named as such" {
     fails_with 69 "$MORTISE" run -n --url "redis+sentinel://$(at 0)/mymaster" a -- true
     [[ "$output" == *"ERR unknown command 'SENTINEL'"* ]]

@@ -200,10 +200,13 @@ static int open_by(struct operation *operation, const struct mrt_address *asked)
     return error;
 }
 
-/* Each has a part of the time. An error that waiting does not mend ends the search. */
+/* Each has a part of the time. An error that waiting does not mend ends the search in a cluster;
+   another sentinel may know better, and if none does it is shown before others. */
 static int search(struct operation *operation)
 {
     const struct mrt_redis_address *address = &operation->store->address;
+    char detail[MRT_ERROR_DETAIL_MAX];
+    int lasting = MORTISE_OK;
     struct mrt_addresses *asked = look_up(operation, address->hosts, address->host_count);
     mrt_time end = operation->deadline;
     int error = MORTISE_EUNREACHABLE;
@@ -211,13 +214,18 @@ static int search(struct operation *operation)
         mrt_time now = mrt_time_now();
         operation->deadline = now + (end - now) / (mrt_time)(asked->count - i);
         error = open_by(operation, &asked->at[i]);
-        if (error != MORTISE_EUNREACHABLE)
+        bool lasts = error != MORTISE_OK && error != MORTISE_EUNREACHABLE;
+        if (error == MORTISE_OK || (lasts && address->way == MRT_REDIS_CLUSTER))
             break;
+        if (lasts && !lasting) {
+            lasting = error;
+            mrt_error_copy_detail(detail);
+        }
         mrt_redis_wire_close(&operation->wire);
     }
     operation->deadline = end;
     free(asked);
-    return error;
+    return error && lasting ? mrt_error(lasting, "%s", detail) : error;
 }
 
 static int open_direct(struct operation *operation)
