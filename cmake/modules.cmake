@@ -32,21 +32,27 @@ endfunction()
 mortise_module_part(sql)
 
 add_custom_target(mortise_modules)
-function(mortise_module name library) # further arguments: object libraries it has too
-  mortise_module_part(${name} ${library})
-  list(TRANSFORM ARGN REPLACE "(.+)" "$<TARGET_OBJECTS:\\1>" OUTPUT_VARIABLE more)
-  add_library(mortise_module_${name} MODULE $<TARGET_OBJECTS:mortise_store_${name}> ${more}
-              $<TARGET_OBJECTS:mortise_module_common>)
-  set_target_properties(mortise_module_${name} PROPERTIES PREFIX "" OUTPUT_NAME mortise-${name}
-                        LINK_DEPENDS ${CMAKE_SOURCE_DIR}/src/module.map)
-  target_link_libraries(mortise_module_${name} PRIVATE ${library} Threads::Threads)
-  target_link_options(mortise_module_${name} PRIVATE
-                      -Wl,--version-script=${CMAKE_SOURCE_DIR}/src/module.map)
+# The name, the place and the installation of the module mortise_module_NAME.
+function(mortise_place_module name)
+  set_target_properties(mortise_module_${name} PROPERTIES PREFIX "" OUTPUT_NAME mortise-${name})
   if(NOT MORTISE_SANITIZE)
     target_link_options(mortise_module_${name} PRIVATE -Wl,-z,defs)
   endif()
   add_dependencies(mortise_modules mortise_module_${name})
   install(TARGETS mortise_module_${name} DESTINATION ${MORTISE_MODULES_DIRECTORY})
+endfunction()
+
+function(mortise_module name library) # further arguments: object libraries it has too
+  mortise_module_part(${name} ${library})
+  list(TRANSFORM ARGN REPLACE "(.+)" "$<TARGET_OBJECTS:\\1>" OUTPUT_VARIABLE more)
+  add_library(mortise_module_${name} MODULE $<TARGET_OBJECTS:mortise_store_${name}> ${more}
+              $<TARGET_OBJECTS:mortise_module_common>)
+  set_property(TARGET mortise_module_${name} PROPERTY
+               LINK_DEPENDS ${CMAKE_SOURCE_DIR}/src/module.map)
+  target_link_libraries(mortise_module_${name} PRIVATE ${library} Threads::Threads)
+  target_link_options(mortise_module_${name} PRIVATE
+                      -Wl,--version-script=${CMAKE_SOURCE_DIR}/src/module.map)
+  mortise_place_module(${name})
 endfunction()
 
 pkg_check_modules(LIBPQ IMPORTED_TARGET libpq>=14)
