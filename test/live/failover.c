@@ -23,6 +23,16 @@
 static pid_t processes[PROCESSES_MAX];
 static int running;
 
+int failover_port(int number)
+{
+    const char *at = zk_place_servers("urls");
+    for (int i = 0; i <= number; i++) {
+        at = strstr(i > 0 ? at + 1 : at, "redis://127.0.0.1:");
+        assert_non_null(at);
+    }
+    return (int)strtol(at + strlen("redis://127.0.0.1:"), NULL, 10);
+}
+
 bool failover_write(struct failover_counts *counts, uint64_t fence, bool first)
 {
     uint64_t newest = counts->newest;

@@ -27,6 +27,8 @@ struct failover_counts {
     _Atomic uint64_t newest; /* the register: the largest fence */
 };
 
+/* The port of a server of this number, of those that tools/servers started. */
+int failover_port(int number);
 /* Starts so many processes on the lock "m" at this URI. Before any client is opened. */
 struct failover_counts *failover_begin(const char *uri, int processes);
 /* Waits until there were so many more turns; fails the test after a minute. */

@@ -27,12 +27,7 @@ static const char *uri(const char *rest)
 
 static redisContext *connect_to(int number, int *port)
 {
-    const char *at = zk_place_servers("urls");
-    for (int i = 0; i <= number; i++) {
-        at = strstr(i > 0 ? at + 1 : at, "redis://127.0.0.1:");
-        assert_non_null(at);
-    }
-    *port = (int)strtol(at + strlen("redis://127.0.0.1:"), NULL, 10);
+    *port = failover_port(number);
     redisContext *raw = redisConnect("127.0.0.1", *port);
     assert_int_equal(raw->err, 0);
     return raw;

@@ -26,16 +26,10 @@ static const char *uri(const char *rest)
     return text;
 }
 
-/* A command to a server of this number, of those that tools/servers started. */
+/* A command to a server of this number. */
 static redisReply *command_at(int number, const char *command)
 {
-    const char *at = zk_place_servers("urls");
-    for (int i = 0; i <= number; i++) {
-        at = strstr(i > 0 ? at + 1 : at, "redis://127.0.0.1:");
-        assert_non_null(at);
-    }
-    redisContext *raw =
-        redisConnect("127.0.0.1", (int)strtol(at + strlen("redis://127.0.0.1:"), NULL, 10));
+    redisContext *raw = redisConnect("127.0.0.1", failover_port(number));
     assert_int_equal(raw->err, 0);
     redisReply *reply = redisCommand(raw, command);
     assert_non_null(reply);
