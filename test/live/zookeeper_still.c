@@ -99,12 +99,12 @@ static bool stays_held(mortise_hold hold, int ms)
     return true;
 }
 
-/* One of several attempts: a machine that stands still loses a hold too. */
+/* One of two attempts: a machine that stands still loses a hold too. */
 static void keeps_its_hold(bool (*keeps)(void))
 {
     int attempts = 1;
     while (!keeps())
-        assert_true(++attempts <= 4);
+        assert_true(++attempts <= 2);
 }
 
 /* Of three addresses two are silent, and most clients come to one of these first. */
