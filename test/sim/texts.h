@@ -11,10 +11,12 @@
 
 /* X(name, suite, text), as test/mutants/README.md has them. */
 #define SIM_TEXT_MAP(X)                                                                         \
-    X(REDIS_LUA_OLD_EPOCH, "sim redis", "commands of a connection that was given up are done")  \
+    X(REDIS_LUA_OLD_EPOCH, "sim redis from 69",                                                 \
+      "commands of a connection that was given up are done")                                    \
     X(REDIS_LUA_NO_PUSH, "sim redis", "a waiter that may run now is not told")                  \
     X(REDIS_LUA_DEAD_STAY, "sim redis", "a renewal buries nobody")                              \
-    X(REDIS_LUA_NUMBER_FORGOTTEN, "sim redis", "numbers begin again when a server forgets")     \
+    X(REDIS_LUA_NUMBER_FORGOTTEN, "sim redis from 134",                                         \
+      "numbers begin again when a server forgets")                                              \
     X(REDIS_LUA_APPEND_TWICE, "sim redis", "a ticket that is there already is appended again")  \
     X(REDIS_LUA_VALUE_KEPT, "sim redis", "the value of a ticket that is gone is kept")          \
     X(REDIS_LUA_CHANGE_UNTOLD, "sim redis", "an observer is not told of another leader")        \
@@ -34,7 +36,7 @@
     X(SQL_PG_OLD_EPOCH, "sim postgres", "tickets of a connection that was given up are put in") \
     X(SQL_PG_REAP_ALL, "sim postgres", "the living sessions are ended with the dead")           \
     X(SQL_PG_CELL_BLIND, "sim postgres", "a cell is written whatever its version")              \
-    X(SQL_PG_GONE_COUNTS, "sim postgres mixed from 360",                                        \
+    X(SQL_PG_GONE_COUNTS, "sim postgres mixed from 619",                                        \
       "a ticket whose session was ended makes room as it goes")                                 \
     X(SQL_PG_LAST_UNLOCKED, "sim postgres",                                                     \
       "a ticket that comes while the last one goes is not told of it")                          \
