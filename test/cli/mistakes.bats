@@ -67,7 +67,7 @@ says() {
     says 'the port of localhost is not from 1 to 65535' 78 --url redis://localhost:99999 ls
     says 'the port of ::1 is not from 1 to 65535' 78 --url 'redis://[::1]:4294967297' ls
     says 'the port of b is not from 1 to 65535' 78 --url zk://a:1,b:0/x ls
-    says 'a redis: URI begins as redis://host:port' 78 --url redis://localhost:1x ls
+    says 'host 1 in a redis: URI is not of the form host:port' 78 --url redis://localhost:1x ls
     says 'host 2 in a zk: URI is not of the form host:port' 78 --url zk://a:1,b:/x ls
 }
 

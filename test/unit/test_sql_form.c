@@ -139,12 +139,7 @@ uint64_t mrt_sql_driver_to_kill(const struct mrt_sql_store *store)
     return store->state == MRT_SQL_READY;
 }
 
-const struct mrt_sql_code *mrt_sql_code(const char *state)
-{
-    static const struct mrt_sql_code any = {"", MRT_SQL_FAILED, MORTISE_ESTORE, NULL};
-    (void)state;
-    return &any;
-}
+const struct mrt_sql_code mrt_sql_codes[] = {{"", MRT_SQL_FAILED, MORTISE_ESTORE, NULL}};
 
 int mrt_sql_server(struct mrt_store *port, char *text, size_t size)
 {

@@ -14,51 +14,18 @@
 #include <stdio.h>
 #include <string.h>
 
+#define FAMILY "an etcd:"
 #define DEFAULT_PORT 2379
 #define VARIABLE "MORTISE_ETCD_AUTH"
 
-/* "user@" at the beginning of `text` into the address; what follows it, or NULL. */
-static const char *take_user(const char *text, struct mrt_etcd_address *address)
-{
-    const char *at = memrchr(text, '@', strcspn(text, "/"));
-    if (!at)
-        return text;
-    size_t length = (size_t)(at - text);
-    if (memchr(text, ':', length)) {
-        mrt_error(MORTISE_EURI, "an etcd: URI may not carry a password: put it into the file of "
-                                "credentials=/path, or into " VARIABLE);
-        return NULL;
-    }
-    if (length > 0 && length < sizeof address->user) {
-        memcpy(address->user, text, length);
-        if (mrt_uri_decode(address->user) == 0 &&
-            mrt_text_is_clean(address->user, strlen(address->user)))
-            return at + 1;
-    }
-    mrt_error(MORTISE_EURI, "the user in an etcd: URI is not well formed");
-    return NULL;
-}
-
 static int take_hosts(const char *text, struct mrt_etcd_address *address)
 {
-    const char *end = text + strcspn(text, "/");
-    char form[80];
-    if (*end && end[1])
+    size_t length = strcspn(text, "/");
+    if (text[length] && text[length + 1])
         return mrt_error(MORTISE_EURI,
                          "an etcd: URI has no path: namespace= says where its names begin");
-    for (;;) {
-        size_t part = strcspn(text, ",/");
-        if (address->host_count == MRT_ETCD_HOSTS_MAX)
-            return mrt_error(MORTISE_EURI, "more than %d hosts in an etcd: URI",
-                             MRT_ETCD_HOSTS_MAX);
-        snprintf(form, sizeof form, "host %zu in an etcd: URI is not of the form host:port",
-                 address->host_count + 1);
-        int error =
-            mrt_host_parse(text, part, DEFAULT_PORT, form, &address->hosts[address->host_count++]);
-        if (error || text + part == end)
-            return error;
-        text += part + 1;
-    }
+    return mrt_hosts_parse(text, length, FAMILY, DEFAULT_PORT, address->hosts,
+                           &address->host_count);
 }
 
 static int take_tls(const struct mrt_uri *uri, struct mrt_etcd_address *address)
@@ -85,13 +52,9 @@ static int take_tls(const struct mrt_uri *uri, struct mrt_etcd_address *address)
 static void write_shown(const struct mrt_uri *uri, struct mrt_etcd_address *address)
 {
     size_t size = sizeof address->shown;
-    size_t at = (size_t)snprintf(address->shown, size, "%s://%s%s", uri->scheme, address->user,
-                                 address->user[0] ? "@" : "");
-    for (size_t i = 0; i < address->host_count && at < size; i++) {
-        char text[MRT_HOST_TEXT_SIZE];
-        mrt_host_format(&address->hosts[i], text);
-        at += (size_t)snprintf(address->shown + at, size - at, "%s%s", i ? "," : "", text);
-    }
+    int length = snprintf(address->shown, size, "%s://%s%s", uri->scheme, address->user,
+                          address->user[0] ? "@" : "");
+    mrt_hosts_format(address->hosts, address->host_count, address->shown, size, (size_t)length);
 }
 
 static const char *const tls_words[] = {"off", "required", "verify", NULL};
@@ -119,7 +82,8 @@ int mrt_etcd_uri_parse(const struct mrt_uri *uri, struct mrt_etcd_address *addre
     if (error != MORTISE_OK)
         return error;
     snprintf(address->base, sizeof address->base, "%s.mortise/", address->prefix);
-    const char *hosts = take_user(uri->rest + 2, address);
+    const char *hosts =
+        mrt_user_parse(uri->rest + 2, FAMILY, VARIABLE, address->user, sizeof address->user);
     error = hosts ? take_hosts(hosts, address) : MORTISE_EURI;
     if (error == MORTISE_OK)
         error = take_tls(uri, address);

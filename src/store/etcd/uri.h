@@ -14,7 +14,6 @@
 #include "base/uri.h"
 #include "store/kit/address.h"
 
-#define MRT_ETCD_HOSTS_MAX 16
 #define MRT_ETCD_SECRET_MAX 512
 #define MRT_ETCD_USER_MAX 128
 #define MRT_ETCD_BASE_SIZE (MRT_NAMESPACE_MAX + 16)
@@ -22,7 +21,7 @@
 enum mrt_etcd_tls { MRT_ETCD_TLS_OFF, MRT_ETCD_TLS_REQUIRED, MRT_ETCD_TLS_VERIFY };
 
 struct mrt_etcd_address {
-    struct mrt_host hosts[MRT_ETCD_HOSTS_MAX];
+    struct mrt_host hosts[MRT_HOSTS_MAX];
     size_t host_count;
     char user[MRT_ETCD_USER_MAX]; /* "": none */
     mrt_time lease, connect;

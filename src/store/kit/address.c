@@ -6,19 +6,11 @@
 #include "store/kit/address.h"
 
 #include "base/error.h"
+#include "base/name.h"
 
 #include <arpa/inet.h>
 #include <stdio.h>
 #include <string.h>
-
-int mrt_address_duration(const struct mrt_uri *uri, const char *key, int64_t least,
-                         mrt_time *duration)
-{
-    const struct mrt_parameter row[] = {
-        {key, MRT_PARAMETER_DURATION, .least = mrt_time_from_ms(least), .most = 3600 * MRT_SECOND},
-        {.key = NULL}};
-    return mrt_parameters_read_known(uri, row, duration);
-}
 
 static bool is_name(const char *name)
 {
@@ -65,11 +57,64 @@ int mrt_host_parse(const char *text, size_t length, uint16_t port_by_default, co
     return MORTISE_OK;
 }
 
+int mrt_hosts_parse(const char *text, size_t length, const char *family, uint16_t port_by_default,
+                    struct mrt_host hosts[MRT_HOSTS_MAX], size_t *count)
+{
+    const char *end = text + length;
+    for (;;) {
+        const char *comma = memchr(text, ',', (size_t)(end - text));
+        size_t part = (size_t)((comma ? comma : end) - text);
+        char form[80]; /* without the host, which may be a part of a password */
+        if (*count == MRT_HOSTS_MAX)
+            return mrt_error(MORTISE_EURI, "more than %d hosts in %s URI", MRT_HOSTS_MAX, family);
+        snprintf(form, sizeof form, "host %zu in %s URI is not of the form host:port", *count + 1,
+                 family);
+        int error = mrt_host_parse(text, part, port_by_default, form, &hosts[(*count)++]);
+        if (error || !comma)
+            return error;
+        text = comma + 1;
+    }
+}
+
 void mrt_host_format(const struct mrt_host *host, char text[MRT_HOST_TEXT_SIZE])
 {
     bool v6 = strchr(host->name, ':');
     snprintf(text, MRT_HOST_TEXT_SIZE, "%s%s%s:%u", v6 ? "[" : "", host->name, v6 ? "]" : "",
              (unsigned)host->port);
+}
+
+size_t mrt_hosts_format(const struct mrt_host *hosts, size_t count, char *text, size_t size,
+                        size_t length)
+{
+    char host[MRT_HOST_TEXT_SIZE];
+    for (size_t i = 0; i < count && length < size; i++) {
+        mrt_host_format(&hosts[i], host);
+        length += (size_t)snprintf(text + length, size - length, "%s%s", i ? "," : "", host);
+    }
+    return length;
+}
+
+const char *mrt_user_parse(const char *text, const char *family, const char *variable, char *user,
+                           size_t size)
+{
+    const char *at = memrchr(text, '@', strcspn(text, "/"));
+    if (!at)
+        return text;
+    size_t length = (size_t)(at - text);
+    if (memchr(text, ':', length)) {
+        mrt_error(MORTISE_EURI,
+                  "%s URI may not carry a password: put it into the file of credentials=/path, or "
+                  "into %s",
+                  family, variable);
+        return NULL;
+    }
+    if (length > 0 && length < size) {
+        memcpy(user, text, length);
+        if (mrt_uri_decode(user) == 0 && user[0] && mrt_text_is_clean(user, strlen(user)))
+            return at + 1;
+    }
+    mrt_error(MORTISE_EURI, "the user in %s URI is not well formed", family);
+    return NULL;
 }
 
 const char *mrt_address_encrypted(bool encrypted, bool checked)

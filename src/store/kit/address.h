@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #define MRT_HOST_TEXT_SIZE 280
+#define MRT_HOSTS_MAX 16
 #define MRT_ENCRYPTED "; encrypted: "
 /* How long opening a store waits for the look-up of its hosts. */
 #define MRT_RESOLVE_AT_OPEN (200 * MRT_MILLISECOND)
@@ -19,17 +20,23 @@ struct mrt_host {
     uint16_t port;
 };
 
-/* A parameter such as 10s or 500ms, of at least `least` milliseconds and at most an hour;
-   without it `duration` stays. 0 or MORTISE_EURI. */
-int mrt_address_duration(const struct mrt_uri *uri, const char *key, int64_t least,
-                         mrt_time *duration);
-
 /* "name", "name:port", "[v6]" or "[v6]:port": 0, or MORTISE_EURI with a wrong port named, and else
    with what `form` says. */
 int mrt_host_parse(const char *text, size_t length, uint16_t port_by_default, const char *form,
                    struct mrt_host *host);
-/* The same with the port, in one canonical form. */
+/* Such hosts between commas, behind those that there are. 0, or MORTISE_EURI; `family` of the URI,
+   such as "a zk:", is in the particulars. */
+int mrt_hosts_parse(const char *text, size_t length, const char *family, uint16_t port_by_default,
+                    struct mrt_host hosts[MRT_HOSTS_MAX], size_t *count);
+/* A host with its port, in one canonical form. */
 void mrt_host_format(const struct mrt_host *host, char text[MRT_HOST_TEXT_SIZE]);
+/* Adds hosts to a text of this length, with commas between them: the length that it would have. */
+size_t mrt_hosts_format(const struct mrt_host *hosts, size_t count, char *text, size_t size,
+                        size_t length);
+/* "user@" at the beginning of a URI's authority, decoded, into `user`, which stays if there is
+   none: what follows, or NULL with particulars. `variable` may have a password; the URI may not. */
+const char *mrt_user_parse(const char *text, const char *family, const char *variable, char *user,
+                           size_t size);
 /* The words of mortise_server about the connection, behind the server's version. */
 const char *mrt_address_encrypted(bool encrypted, bool checked);
 

@@ -7,12 +7,10 @@
 #include "store/mariadb/internal.h"
 #include "store/sql/driver.h"
 
-#include <string.h>
-
 static const char *const init = "mortise init creates the schema";
 static const char *const grants = "doc/mariadb.md has the grants that are needed";
 
-static const struct mrt_sql_code table[] = {
+const struct mrt_sql_code mrt_sql_codes[] = {
     {"1213", MRT_SQL_AGAIN, MORTISE_ESTORE, NULL}, /* deadlock; in a cluster, a commit that lost */
     {"1205", MRT_SQL_AGAIN, MORTISE_ESTORE, NULL}, /* a lock was not free in time */
     {"1020", MRT_SQL_AGAIN, MORTISE_ESTORE, NULL}, /* a row has changed since it was read */
@@ -42,11 +40,3 @@ static const struct mrt_sql_code table[] = {
     {"20", MRT_SQL_PERHAPS, MORTISE_EUNREACHABLE, NULL},
     {"", MRT_SQL_FAILED, MORTISE_ESTORE, NULL},
 };
-
-const struct mrt_sql_code *mrt_sql_code(const char *state)
-{
-    const struct mrt_sql_code *row = table;
-    while (strncmp(row->state, state, strlen(row->state)) != 0)
-        row++;
-    return row;
-}

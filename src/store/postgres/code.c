@@ -11,7 +11,7 @@
 static const char *const init = "mortise init creates the schema";
 static const char *const grants = "doc/postgresql.md has the grants that are needed";
 
-static const struct mrt_sql_code table[] = {
+const struct mrt_sql_code mrt_sql_codes[] = {
     {"40003", MRT_SQL_PERHAPS, MORTISE_EUNKNOWN, NULL},
     {"40", MRT_SQL_AGAIN, MORTISE_ESTORE, NULL},    /* serialisation failure, deadlock */
     {"55P03", MRT_SQL_AGAIN, MORTISE_ESTORE, NULL}, /* a lock was not free in time */
@@ -37,14 +37,6 @@ static const struct mrt_sql_code table[] = {
     {"08", MRT_SQL_PERHAPS, MORTISE_EUNREACHABLE, NULL},
     {"", MRT_SQL_FAILED, MORTISE_ESTORE, NULL},
 };
-
-const struct mrt_sql_code *mrt_sql_code(const char *sqlstate)
-{
-    const struct mrt_sql_code *row = table;
-    while (strncmp(row->state, sqlstate, strlen(row->state)) != 0)
-        row++;
-    return row;
-}
 
 /* "FATAL:  28P01: password ..."; the first word is in the server's language. */
 void mrt_pg_code_in(const char *message, char sqlstate[6])

@@ -283,12 +283,10 @@ static size_t next_member(const char *list)
 /* "answer=50ms" or "1s"; 0: it is not there. */
 static int read_limit(const struct mrt_uri *uri, mrt_time *limit)
 {
+    static const struct mrt_parameter row[] = {
+        {"answer", MRT_PARAMETER_DURATION, 0, MRT_MILLISECOND, ANSWER_MAX, NULL}, {.key = NULL}};
     *limit = 0;
-    int error = mrt_address_duration(uri, "answer", 1, limit);
-    if (error == MORTISE_OK && *limit > ANSWER_MAX)
-        error = mrt_error(MORTISE_EURI, "answer=%.32s is more than 10s",
-                          mrt_uri_parameter(uri, "answer"));
-    return error;
+    return mrt_parameters_read_known(uri, row, limit);
 }
 
 /* The member's URI: its address, and the parameters that are not ours. */

@@ -17,9 +17,9 @@
 static void undo(struct mrt_redis_store *store, struct mrt_redis_job *job)
 {
     mrt_note(&store->notes, MRT_REDIS_NOTE_COPIES,
-             "%lld of %u replicas have what was written; until there are so many no lock is "
+             "%lld of %llu replicas have what was written; until there are so many no lock is "
              "granted",
-             job->copies, store->address.replicas);
+             job->copies, (unsigned long long)store->address.replicas);
     bool durable = job->command.type == MRT_DETACH || job->command.adopt;
     if (job->event.type != MRT_VIEW || durable ||
         (job->command.claim && !mrt_redis_claim_undo_put(store, job))) {
@@ -38,8 +38,8 @@ static void undone(struct mrt_redis_store *store, struct mrt_redis_job *job)
     if (job->command.claim && !mrt_redis_claim_undone(store, job))
         mrt_redis_answer(store, job, MRT_GONE);
     else if (job->command.type == MRT_APPEND)
-        mrt_redis_fail(store, job, MORTISE_ESTORE, "%lld of %u replicas have the lock", job->copies,
-                       store->address.replicas);
+        mrt_redis_fail(store, job, MORTISE_ESTORE, "%lld of %llu replicas have the lock",
+                       job->copies, (unsigned long long)store->address.replicas);
 }
 
 void mrt_redis_copies_reply(struct mrt_redis_store *store, struct mrt_redis_job *job,
@@ -55,7 +55,7 @@ void mrt_redis_copies_reply(struct mrt_redis_store *store, struct mrt_redis_job 
         undo(store, job);
     } else {
         job->copies = reply->type == REDIS_REPLY_INTEGER ? reply->integer : 0;
-        if (job->copies >= store->address.replicas)
+        if (job->copies >= (int64_t)store->address.replicas)
             mrt_redis_answer(store, job, job->event.type);
         else
             undo(store, job);

@@ -69,8 +69,8 @@ static bool needs_copies(const struct mrt_redis_store *store, const struct mrt_r
 
 static void wait_for_copies(struct mrt_redis_store *store, struct mrt_redis_job *job)
 {
-    char count[16], limit[24];
-    snprintf(count, sizeof count, "%u", store->address.replicas);
+    char count[24], limit[24];
+    snprintf(count, sizeof count, "%llu", (unsigned long long)store->address.replicas);
     snprintf(limit, sizeof limit, "%lld",
              (long long)(mrt_redis_answer_limit(store) / 2 / MRT_MILLISECOND));
     job->stage = MRT_REDIS_COPYING;

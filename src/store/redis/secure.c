@@ -42,23 +42,16 @@ static int read_files(const struct mrt_uri *uri, struct mrt_redis_address *addre
 
 int mrt_redis_secure_read(const struct mrt_uri *uri, struct mrt_redis_address *address)
 {
-    const char *text = mrt_uri_parameter(uri, "tls");
-    bool off = text && strcmp(text, "off") == 0, verify = !text || strcmp(text, "verify") == 0;
-    if (text && !off && !verify && strcmp(text, "required") != 0)
-        return mrt_error(MORTISE_EURI, "tls=%.32s is not off, required or verify", text);
-    if (strcmp(uri->scheme, "rediss") == 0) {
-        if (off)
-            return mrt_error(MORTISE_EURI, "a rediss: URI has no tls=off; redis: is without TLS");
-        address->tls = verify ? MRT_REDIS_TLS_VERIFY : MRT_REDIS_TLS_REQUIRED;
-        return read_files(uri, address);
-    }
-    if ((text && !off) || mrt_uri_parameter(uri, "tls_ca") || mrt_uri_parameter(uri, "tls_cert") ||
-        mrt_uri_parameter(uri, "tls_key"))
+    bool secure = strcmp(uri->scheme, "rediss") == 0, off = address->tls == MRT_REDIS_TLS_OFF;
+    if (secure && off)
+        return mrt_error(MORTISE_EURI, "a rediss: URI has no tls=off; redis: is without TLS");
+    if (!secure && (!off || mrt_uri_parameter(uri, "tls_ca") ||
+                    mrt_uri_parameter(uri, "tls_cert") || mrt_uri_parameter(uri, "tls_key")))
         return mrt_error(MORTISE_EURI,
                          "tls= and tls_ca=, tls_cert=, tls_key= are of rediss: URIs; "
                          "%s: is without TLS",
                          uri->scheme);
-    return MORTISE_OK;
+    return secure ? read_files(uri, address) : MORTISE_OK;
 }
 
 /* --------------------------------------------------------------------- files */

@@ -12,39 +12,17 @@
 
 #include <netdb.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/un.h>
 
+#define FAMILY "a redis:"
 #define DEFAULT_PORT 6379 /* also of rediss: */
 #define SENTINEL_PORT 26379
-#define SESSION_MIN_MS 100
 #define DATABASE_MAX 65535
-#define REPLICAS_MAX 100
 #define VARIABLE "MORTISE_REDIS_AUTH"
-
-/* "user@" at the beginning of `text` into the address; what follows it, or NULL. */
-static const char *take_user(const char *text, struct mrt_redis_address *address)
-{
-    size_t authority = strcspn(text, "/");
-    const char *at = memrchr(text, '@', authority);
-    if (!at)
-        return text;
-    size_t length = (size_t)(at - text);
-    if (memchr(text, ':', length)) {
-        mrt_error(MORTISE_EURI, "a redis: URI may not carry a password: put it into the file of "
-                                "credentials=/path, or into " VARIABLE);
-        return NULL;
-    }
-    if (length > 0 && length < sizeof address->user) {
-        memcpy(address->user, text, length);
-        if (mrt_uri_decode(address->user) == 0 && address->user[0] && !strchr(address->user, ' '))
-            return at + 1;
-    }
-    mrt_error(MORTISE_EURI, "the user in a redis: URI is not well formed");
-    return NULL;
-}
 
 static int take_database(const char *text, struct mrt_redis_address *address)
 {
@@ -55,34 +33,14 @@ static int take_database(const char *text, struct mrt_redis_address *address)
     return MORTISE_OK;
 }
 
-static uint16_t port_by_default(const struct mrt_redis_address *address)
-{
-    return address->way == MRT_REDIS_SENTINEL ? SENTINEL_PORT : DEFAULT_PORT;
-}
-
 /* One host, or a list of them by commas. */
 static int take_hosts(const char *text, size_t length, struct mrt_redis_address *address)
 {
-    static const char *const forms[] = {
-        [MRT_REDIS_DIRECT] = "a redis: URI begins as redis://host:port",
-        [MRT_REDIS_SENTINEL] = "a redis+sentinel: URI is redis+sentinel://host:port,host/master",
-        [MRT_REDIS_CLUSTER] = "a redis+cluster: URI begins as redis+cluster://host:port,host",
-    };
-    const char *end = text + length;
+    uint16_t port = address->way == MRT_REDIS_SENTINEL ? SENTINEL_PORT : DEFAULT_PORT;
     if (address->way == MRT_REDIS_DIRECT && memchr(text, ',', length))
         return mrt_error(MORTISE_EURI, "a redis: URI names one server; redis+sentinel: and "
                                        "redis+cluster: name several");
-    for (;;) {
-        const char *comma = memchr(text, ',', (size_t)(end - text));
-        size_t part = (size_t)((comma ? comma : end) - text);
-        if (address->host_count == MRT_REDIS_HOSTS_MAX)
-            return mrt_error(MORTISE_EURI, "more than %d servers in a URI", MRT_REDIS_HOSTS_MAX);
-        int error = mrt_host_parse(text, part, port_by_default(address), forms[address->way],
-                                   &address->hosts[address->host_count++]);
-        if (error || !comma)
-            return error;
-        text = comma + 1;
-    }
+    return mrt_hosts_parse(text, length, FAMILY, port, address->hosts, &address->host_count);
 }
 
 /* Sentinel allows letters, digits and ".-_" in it. */
@@ -141,17 +99,6 @@ static int take_namespace(const struct mrt_uri *uri, struct mrt_redis_address *a
     return MORTISE_OK;
 }
 
-static int take_replicas(const struct mrt_uri *uri, struct mrt_redis_address *address)
-{
-    const char *text = mrt_uri_parameter(uri, "replicas");
-    int64_t number = text ? mrt_parse_number(text, strlen(text), REPLICAS_MAX) : 0;
-    if (number < 0)
-        return mrt_error(MORTISE_EURI, "replicas=%.32s is not a number of at most %d", text,
-                         REPLICAS_MAX);
-    address->replicas = (unsigned)number;
-    return MORTISE_OK;
-}
-
 static int take_sentinel_user(const struct mrt_uri *uri, struct mrt_redis_address *address)
 {
     const char *user = mrt_uri_parameter(uri, "sentinel_user");
@@ -173,7 +120,7 @@ static int take_sentinel_user(const struct mrt_uri *uri, struct mrt_redis_addres
 static void write_shown(const struct mrt_uri *uri, struct mrt_redis_address *address)
 {
     const char *at = address->user[0] ? "@" : "";
-    char host[MRT_HOST_TEXT_SIZE], *shown = address->shown;
+    char *shown = address->shown;
     size_t size = sizeof address->shown, length;
     if (address->path[0]) {
         snprintf(shown, size, "redis+unix://%s%s%s?db=%u", address->user, at, address->path,
@@ -181,10 +128,7 @@ static void write_shown(const struct mrt_uri *uri, struct mrt_redis_address *add
         return;
     }
     length = (size_t)snprintf(shown, size, "%s://%s%s", uri->scheme, address->user, at);
-    for (size_t i = 0; i < address->host_count && length < size; i++) {
-        mrt_host_format(&address->hosts[i], host);
-        length += (size_t)snprintf(shown + length, size - length, "%s%s", i > 0 ? "," : "", host);
-    }
+    length = mrt_hosts_format(address->hosts, address->host_count, shown, size, length);
     if (length < size)
         length += (size_t)snprintf(shown + length, size - length, "%s%s",
                                    *address->master ? "/" : "", address->master);
@@ -204,42 +148,43 @@ static int take_rest(const struct mrt_uri *uri, struct mrt_redis_address *addres
     if (!local && mrt_uri_parameter(uri, "db"))
         return mrt_error(MORTISE_EURI, "the database of a redis: URI is its path: "
                                        "redis://host:port/0");
-    const char *rest = take_user(uri->rest + 2, address);
+    const char *rest =
+        mrt_user_parse(uri->rest + 2, FAMILY, VARIABLE, address->user, sizeof address->user);
     if (!rest)
         return MORTISE_EURI;
+    if (strchr(address->user, ' '))
+        return mrt_error(MORTISE_EURI, "the name of a user of Redis has no space");
     return local ? take_path(rest, uri, address) : take_servers(rest, address);
 }
 
+static const char *const tls_words[] = {"off", "required", "verify", NULL};
+static const struct mrt_parameter parameters[] = {
+    {"session", MRT_PARAMETER_DURATION, offsetof(struct mrt_redis_address, session),
+     100 * MRT_MILLISECOND, 3600 * MRT_SECOND, NULL},
+    {"connect", MRT_PARAMETER_DURATION, offsetof(struct mrt_redis_address, connect),
+     MRT_MILLISECOND, 3600 * MRT_SECOND, NULL},
+    {"uptime", MRT_PARAMETER_DURATION, offsetof(struct mrt_redis_address, uptime), 0,
+     3600 * MRT_SECOND, NULL},
+    {"replicas", MRT_PARAMETER_NUMBER, offsetof(struct mrt_redis_address, replicas), 0, 100, NULL},
+    {"tls", MRT_PARAMETER_WORD, offsetof(struct mrt_redis_address, tls), 0, 0, tls_words},
+    {"tls_ca", MRT_PARAMETER_OTHER, 0, 0, 0, NULL},
+    {"tls_cert", MRT_PARAMETER_OTHER, 0, 0, 0, NULL},
+    {"tls_key", MRT_PARAMETER_OTHER, 0, 0, 0, NULL},
+    {"credentials", MRT_PARAMETER_OTHER, 0, 0, 0, NULL},
+    {"sentinel_user", MRT_PARAMETER_OTHER, 0, 0, 0, NULL},
+    {"sentinel_credentials", MRT_PARAMETER_OTHER, 0, 0, 0, NULL},
+    {"db", MRT_PARAMETER_OTHER, 0, 0, 0, NULL},
+    {.key = NULL}};
+
 int mrt_redis_uri_parse(const struct mrt_uri *uri, struct mrt_redis_address *address)
 {
-    static const char *const known[] = {MRT_URI_COMMON,
-                                        "session",
-                                        "connect",
-                                        "credentials",
-                                        "db",
-                                        "replicas",
-                                        "uptime",
-                                        "tls",
-                                        "tls_ca",
-                                        "tls_cert",
-                                        "tls_key",
-                                        "sentinel_user",
-                                        "sentinel_credentials",
-                                        NULL};
     memset(address, 0, sizeof *address);
     address->session = 10 * MRT_SECOND;
     address->connect = 5 * MRT_SECOND;
-    int error = mrt_uri_check_parameters(uri, known);
-    if (error == MORTISE_OK)
-        error = mrt_address_duration(uri, "session", SESSION_MIN_MS, &address->session);
-    if (error == MORTISE_OK)
-        error = mrt_address_duration(uri, "connect", 1, &address->connect);
-    if (error == MORTISE_OK)
-        error = mrt_address_duration(uri, "uptime", 0, &address->uptime);
+    address->tls = strcmp(uri->scheme, "rediss") == 0 ? MRT_REDIS_TLS_VERIFY : MRT_REDIS_TLS_OFF;
+    int error = mrt_parameters_read(uri, parameters, address);
     if (error == MORTISE_OK)
         error = mrt_redis_secure_read(uri, address);
-    if (error == MORTISE_OK)
-        error = take_replicas(uri, address);
     if (error == MORTISE_OK)
         error = take_namespace(uri, address);
     if (error == MORTISE_OK)

@@ -22,7 +22,6 @@
 #include <stddef.h>
 #include <sys/socket.h>
 
-#define MRT_REDIS_HOSTS_MAX 16
 #define MRT_REDIS_ADDRESSES_MAX 32
 #define MRT_REDIS_SECRET_MAX 1024
 #define MRT_REDIS_BASE_MAX 260
@@ -35,16 +34,16 @@ enum mrt_redis_way { MRT_REDIS_DIRECT, MRT_REDIS_SENTINEL, MRT_REDIS_CLUSTER };
 
 struct mrt_redis_address {
     enum mrt_redis_way way;
-    struct mrt_host hosts[MRT_REDIS_HOSTS_MAX]; /* of DIRECT one; of the others those to ask */
-    size_t host_count;                          /* 0: a socket of this machine */
-    char path[108];                             /* of that socket */
-    char user[128];                             /* "": the default one */
-    char master[128];                           /* SENTINEL: as the sentinels call it */
-    char sentinel_user[128];                    /* "": the default one */
+    struct mrt_host hosts[MRT_HOSTS_MAX]; /* of DIRECT one; of the others those to ask */
+    size_t host_count;                    /* 0: a socket of this machine */
+    char path[108];                       /* of that socket */
+    char user[128];                       /* "": the default one */
+    char master[128];                     /* SENTINEL: as the sentinels call it */
+    char sentinel_user[128];              /* "": the default one */
     unsigned database;
     mrt_time session, connect;
     mrt_time uptime;   /* a server is not used before it has been up so long; 0: at once */
-    unsigned replicas; /* replicas that must have a write before it is reported; 0: none */
+    uint64_t replicas; /* replicas that must have a write before it is reported; 0: none */
     char base[MRT_REDIS_BASE_MAX]; /* how all keys begin; one hash slot */
     enum mrt_redis_tls tls;
     /* Files; "": not given. */

@@ -70,6 +70,9 @@ bool mrt_sql_driver_writable(const struct mrt_sql_request *request);
 /* The server's number of the connection, if the server goes on with the wait of a client that has
    left until another connection ends it; 0: the server notices by itself. */
 uint64_t mrt_sql_driver_to_kill(const struct mrt_sql_store *store);
+/* Its errors; the last row, whose state is "", stands for all others. */
+extern const struct mrt_sql_code mrt_sql_codes[];
+/* The first row of these that fits: fault.c. */
 const struct mrt_sql_code *mrt_sql_code(const char *state);
 /* Rows, first is 0; a NULL is NULL. */
 int mrt_sql_rows_count(void *rows);

@@ -8,6 +8,15 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
+
+const struct mrt_sql_code *mrt_sql_code(const char *state)
+{
+    const struct mrt_sql_code *row = mrt_sql_codes;
+    while (strncmp(row->state, state, strlen(row->state)) != 0)
+        row++;
+    return row;
+}
 
 void mrt_sql_reject(struct mrt_sql_store *store, int error, const char *format, ...)
 {

@@ -9,37 +9,12 @@
 
 #include <netdb.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define DEFAULT_PORT 2181
-#define SESSION_MIN_MS 100
-
-static int read_hosts(const char *text, size_t length, struct mrt_zk_address *address)
-{
-    const char *end = text + length;
-    char form[80];
-    for (;;) {
-        size_t part = strcspn(text, ",");
-        if (part > (size_t)(end - text))
-            part = (size_t)(end - text);
-        if (address->host_count == MRT_ZK_HOSTS_MAX)
-            return mrt_error(MORTISE_EURI, "more than %d hosts in a zk: URI", MRT_ZK_HOSTS_MAX);
-        if (memchr(text, '@', part))
-            return mrt_error(MORTISE_EURI, "a zk: URI may not carry credentials");
-        /* It may be part of a password: it is not quoted. */
-        snprintf(form, sizeof form, "host %zu in a zk: URI is not of the form host:port",
-                 address->host_count + 1);
-        int error =
-            mrt_host_parse(text, part, DEFAULT_PORT, form, &address->hosts[address->host_count++]);
-        if (error)
-            return error;
-        if (text + part == end)
-            return MORTISE_OK;
-        text += part + 1;
-    }
-}
 
 static int read_chroot(const char *text, struct mrt_zk_address *address)
 {
@@ -56,15 +31,11 @@ static int read_chroot(const char *text, struct mrt_zk_address *address)
 
 static void write_shown(struct mrt_zk_address *address)
 {
-    size_t at = (size_t)snprintf(address->shown, sizeof address->shown, "zk://");
-    for (size_t i = 0; i < address->host_count && at < sizeof address->shown; i++) {
-        char text[MRT_HOST_TEXT_SIZE];
-        mrt_host_format(&address->hosts[i], text);
-        at += (size_t)snprintf(address->shown + at, sizeof address->shown - at, "%s%s",
-                               i ? "," : "", text);
-    }
-    if (at < sizeof address->shown)
-        snprintf(address->shown + at, sizeof address->shown - at, "%s", address->chroot);
+    size_t size = sizeof address->shown;
+    size_t length = (size_t)snprintf(address->shown, size, "zk://");
+    length = mrt_hosts_format(address->hosts, address->host_count, address->shown, size, length);
+    if (length < size)
+        snprintf(address->shown + length, size - length, "%s", address->chroot);
 }
 
 /* TLS that is required and not available must not end in plain text. */
@@ -84,15 +55,6 @@ static int refuse_security(const struct mrt_uri *uri)
                      what);
 }
 
-static int read_wake(const struct mrt_uri *uri, bool *all)
-{
-    const char *text = mrt_uri_parameter(uri, "wake");
-    *all = text && strcmp(text, "all") == 0;
-    if (!text || *all || strcmp(text, "one") == 0)
-        return MORTISE_OK;
-    return mrt_error(MORTISE_EURI, "wake=%.32s is neither \"one\" nor \"all\"", text);
-}
-
 int mrt_zk_uri_layout(const struct mrt_uri *uri, enum mrt_zk_layout *layout)
 {
     const char *text = mrt_uri_parameter(uri, "layout");
@@ -104,27 +66,33 @@ int mrt_zk_uri_layout(const struct mrt_uri *uri, enum mrt_zk_layout *layout)
     return mrt_error(MORTISE_EURI, "layout=%.32s is none of curator, kazoo and recipe", text);
 }
 
+static const char *const wake_words[] = {"one", "all", NULL};
+static const struct mrt_parameter parameters[] = {
+    {"session", MRT_PARAMETER_DURATION, offsetof(struct mrt_zk_address, session),
+     100 * MRT_MILLISECOND, 3600 * MRT_SECOND, NULL},
+    {"connect", MRT_PARAMETER_DURATION, offsetof(struct mrt_zk_address, connect), MRT_MILLISECOND,
+     3600 * MRT_SECOND, NULL},
+    {"tick", MRT_PARAMETER_DURATION, offsetof(struct mrt_zk_address, tick), MRT_MILLISECOND,
+     3600 * MRT_SECOND, NULL},
+    {"wake", MRT_PARAMETER_WORD, offsetof(struct mrt_zk_address, wake_all), 0, 0, wake_words},
+    {"layout", MRT_PARAMETER_OTHER, 0, 0, 0, NULL},
+    {"credentials", MRT_PARAMETER_OTHER, 0, 0, 0, NULL},
+    {"acl", MRT_PARAMETER_OTHER, 0, 0, 0, NULL},
+    {"parents", MRT_PARAMETER_OTHER, 0, 0, 0, NULL},
+    {"tls", MRT_PARAMETER_OTHER, 0, 0, 0, NULL},
+    {"sasl", MRT_PARAMETER_OTHER, 0, 0, 0, NULL},
+    {.key = NULL}};
+
 int mrt_zk_uri_parse(const struct mrt_uri *uri, struct mrt_zk_address *address)
 {
-    static const char *const known[] = {MRT_URI_COMMON, "session",     "connect", "tick",
-                                        "wake",         "credentials", "acl",     "tls",
-                                        "sasl",         "layout",      "parents", NULL};
     memset(address, 0, sizeof *address);
     address->session = 10 * MRT_SECOND;
     address->connect = 5 * MRT_SECOND;
     int error = refuse_security(uri);
     if (error == MORTISE_OK)
-        error = mrt_uri_check_parameters(uri, known);
-    if (error == MORTISE_OK)
-        error = mrt_address_duration(uri, "session", SESSION_MIN_MS, &address->session);
-    if (error == MORTISE_OK)
-        error = read_wake(uri, &address->wake_all);
+        error = mrt_parameters_read(uri, parameters, address);
     if (error == MORTISE_OK)
         error = mrt_zk_uri_layout(uri, &address->layout);
-    if (error == MORTISE_OK)
-        error = mrt_address_duration(uri, "connect", 1, &address->connect);
-    if (error == MORTISE_OK)
-        error = mrt_address_duration(uri, "tick", 1, &address->tick);
     if (error != MORTISE_OK)
         return error;
     const char *namespace = mrt_uri_parameter(uri, "namespace");
@@ -134,7 +102,10 @@ int mrt_zk_uri_parse(const struct mrt_uri *uri, struct mrt_zk_address *address)
         return mrt_error(MORTISE_EURI, "a zk: URI begins as zk://host:port");
     const char *hosts = uri->rest + 2;
     size_t length = strcspn(hosts, "/");
-    error = read_hosts(hosts, length, address);
+    if (memchr(hosts, '@', length))
+        return mrt_error(MORTISE_EURI, "a zk: URI may not carry credentials");
+    error =
+        mrt_hosts_parse(hosts, length, "a zk:", DEFAULT_PORT, address->hosts, &address->host_count);
     if (error == MORTISE_OK)
         error = read_chroot(hosts + length, address);
     if (error == MORTISE_OK)

@@ -16,11 +16,10 @@
 #include "store/kit/resolver.h"
 #include "store/zookeeper/names.h"
 
-#define MRT_ZK_HOSTS_MAX 16
 #define MRT_ZK_SERVERS_SIZE 4096
 
 struct mrt_zk_address {
-    struct mrt_host hosts[MRT_ZK_HOSTS_MAX];
+    struct mrt_host hosts[MRT_HOSTS_MAX];
     size_t host_count;
     char chroot[MRT_ZK_PATH_MAX];    /* "" or "/..." */
     char namespace[MRT_ZK_PATH_MAX]; /* the namespace */
@@ -28,7 +27,7 @@ struct mrt_zk_address {
     mrt_time connect;
     enum mrt_zk_layout layout;
     mrt_time tick; /* the ensemble's; 0: not known */
-    bool wake_all; /* waiters for a mutex or a read/write lock watch the list of children */
+    int wake_all;  /* waiters for a mutex or a read/write lock watch the list of children */
     char shown[MRT_ZK_SERVERS_SIZE]; /* canonical, for people */
 };
 
