@@ -25,6 +25,23 @@ on_server() {
     server_stands_still
 }
 
+# With --on-lost kill mortise and its guard act at the same instant: of sixteen commands the guard is
+# the first at some.
+@test "GN-01 a command that the guard ends ends with the code of a lost lock" {
+    local i all=()
+    on_server
+    for i in {1..16}; do
+        MORTISE_URL=${MORTISE_URL/=2s/=4s} start run --on-lost kill "k$i" -- \
+            sh -c "echo \$\$ >began$i; exec sleep 600"
+        all+=("$PID")
+    done
+    for i in {1..16}; do until_true test -s "began$i"; done
+    server pause
+    for i in {1..16}; do until_true is_gone "$(cat "began$i")"; done
+    server resume
+    all_end_with 76 "${all[@]}"
+}
+
 # The store's grant arrives, and the renewal of the lease does not: 3.25 s after it began, a lease of
 # 9 s is too old by 0.25 s, and a command would be ended 0.3 s later.
 @test "GN-01 no command starts on a lease whose renewal is late: it starts after the renewal" {

@@ -169,7 +169,8 @@ void mrt_ending_give_up(struct mrt_ending *ending)
 void mrt_ending_check_lock(struct mrt_ending *ending, mrt_time now)
 {
     struct mrt_run *run = ending->run;
-    if (ending->lock_gone || mrt_run_term_time(run) > now)
+    bool guard_ends_it = run->guard.term_at != 0 && run->guard.term_at <= now;
+    if (ending->lock_gone || (mrt_run_term_time(run) > now && !guard_ends_it))
         return;
     /* The time left of a lease: the next holder does not wait for our grace. */
     mrt_time left =

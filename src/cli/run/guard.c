@@ -184,7 +184,7 @@ bool mrt_guard_start(struct mrt_guard *self, bool timed)
     if (timed)
         close(timer);
     self->fd = pipe_ends[1];
-    self->kill_at = MRT_TIME_NEVER;
+    self->term_at = self->kill_at = MRT_TIME_NEVER;
     if (self->pid > 0)
         return true;
     close(self->fd);
@@ -207,8 +207,10 @@ bool mrt_guard_mind(const struct mrt_guard *self, const struct mrt_target *targe
 void mrt_guard_set_times(struct mrt_guard *self, mrt_time term_at, mrt_time kill_at)
 {
     struct message message = {.what = SET_TIMES, .term_at = term_at, .kill_at = kill_at};
-    if (self->pid != 0 && send_message(self, &message))
-        self->kill_at = kill_at;
+    if (self->pid == 0 || !send_message(self, &message))
+        return;
+    self->term_at = term_at;
+    self->kill_at = kill_at;
 }
 
 void mrt_guard_dismiss(struct mrt_guard *self)

@@ -13,9 +13,9 @@
 #include <sys/types.h>
 
 struct mrt_guard {
-    pid_t pid;        /* 0: none */
-    int fd;           /* the end of its pipe that is written */
-    mrt_time kill_at; /* the times that it was told last */
+    pid_t pid;                 /* 0: none */
+    int fd;                    /* the end of its pipe that is written */
+    mrt_time term_at, kill_at; /* the times that it was told last; 0: it was never started */
 };
 
 /* Starts the guard; the lock is held already. `timed`: a lease may end. False and errno. */
