@@ -20,7 +20,7 @@
 #   make sched      SEEDS=n orders of threads' steps, or the one SEED=x
 #   make interop    with Curator and kazoo on one path, and with redis-py and redlock on one key,
 #                   longer than make test does
-#   make chaos      MINUTES=10: faults of a ZooKeeper ensemble under competing clients
+#   make chaos      MINUTES=10 STORE=zookeeper|etcd: faults of three servers under competing clients
 #   make stops      ROUNDS=20: the command, its store and its server stand still at any moment
 #   make mutants    which suite finds each fault of test/mutants, and how soon
 #   make model      every order of what a few clients can do; the rules' models in Spin
@@ -123,7 +123,7 @@ chaos:
 	@tools/install-deps build test
 	@$(CONFIGURE)
 	@$(COMPILE) --target chaos
-	@test/chaos/run $(BUILD)/chaos --minutes $(or $(MINUTES),10) $(if $(SEED),--seed $(SEED))
+	@test/chaos/run $(BUILD)/chaos $(if $(STORE),--store $(STORE)) --minutes $(or $(MINUTES),10) $(if $(SEED),--seed $(SEED))
 
 stops:
 	@tools/install-deps build test

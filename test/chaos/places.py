@@ -6,11 +6,13 @@ on the bridge itself. A link between two hosts is cut by giving one a wrong hard
 the other: packets are lost without a sound, one way or both.
 """
 
+import json
 import os
 import socket
 import subprocess
 import sys
 import time
+import urllib.request
 
 SERVERS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "tools", "servers")
 NETWORK = "10.77.0."
@@ -74,24 +76,22 @@ class Network:
 
 
 class Ensemble:
-    def __init__(self, directory, tick):
+    """Three servers, each in a namespace of its own."""
+    # Labels of failures (doc/failures.md), and of those that the store's document considers.
+    ids = {"leader_killed": "A1 ", "follower_killed": "A1 ", "clients_killed": "A6 "}
+
+    def __init__(self, directory, kind, *options):
         self.directory = os.path.join(directory, "servers")
         places = [w for n in (1, 2, 3) for w in ("--place", f"s{n}={NETWORK}{n}")]
-        line = sh(SERVERS, "--tick", tick, *places, "start", "zk3", self.directory)
-        self.hosts = line.split("zk://")[1].strip().split(",")
+        line = sh(SERVERS, *options, *places, "start", kind, self.directory)
+        self.hosts = line.split("://")[1].strip().split(",")
 
     def do(self, command, number):
         sh(SERVERS, command, self.directory, number)
 
     def mode(self, number):
-        host, port = self.hosts[number].split(":")
-        try:
-            with socket.create_connection((host, int(port)), 1) as s:
-                s.sendall(b"srvr")
-                text = b"".join(iter(lambda: s.recv(4096), b"")).decode()
-                return text.partition("Mode: ")[2].split("\n")[0]
-        except OSError:
-            return ""
+        """"leader", "follower", or "" of a server that does not serve."""
+        raise NotImplementedError
 
     def await_whole(self):
         """Until each server serves, but not for ever: that is not what is judged."""
@@ -112,6 +112,73 @@ class Ensemble:
         leader = self.leader()
         return [n for n in range(3) if n != leader]
 
+
+class ZooKeeper(Ensemble):
+    ids = {**Ensemble.ids, "clients_stopped": "ZK-07 ", "leader_stopped": "ZK-44 ",
+           "rolling_restart": "ZK-44 "}
+
+    def __init__(self, directory, tick):
+        super().__init__(directory, "zk3", "--tick", tick)
+
+    def mode(self, number):
+        host, port = self.hosts[number].split(":")
+        try:
+            with socket.create_connection((host, int(port)), 1) as s:
+                s.sendall(b"srvr")
+                text = b"".join(iter(lambda: s.recv(4096), b"")).decode()
+                return text.partition("Mode: ")[2].split("\n")[0]
+        except OSError:
+            return ""
+
     def uri(self, numbers, session):
         hosts = ",".join(self.hosts[n] for n in numbers)
         return f"zk://{hosts}/chaos?session={session}ms&connect=10s"
+
+    def left(self, locks):
+        """Nodes in the locks' directories."""
+        from kazoo.client import KazooClient
+        from kazoo.exceptions import NoNodeError
+        client = KazooClient(hosts=",".join(self.hosts), timeout=10)
+        client.start(timeout=30)
+        left = []
+        for lock in locks:
+            try:
+                left += client.get_children(f"/chaos/mortise/{lock}")
+            except NoNodeError:
+                pass
+        client.stop()
+        return left
+
+
+class Etcd(Ensemble):
+    ids = {**Ensemble.ids, "leader_killed": "ET-05 ", "leader_stopped": "ET-05 ",
+           "leader_isolated": "ET-10 ", "leader_isolated_from_all": "ET-10 ",
+           "follower_isolated": "ET-10 ", "link_to_leader_frozen": "ET-10 ",
+           "one_way_from_leader": "ET-10 ", "one_way_to_leader": "ET-10 "}
+
+    def __init__(self, directory, _tick):
+        super().__init__(directory, "etcd3")
+
+    def mode(self, number):
+        try:
+            with urllib.request.urlopen(f"http://{self.hosts[number]}/v3/maintenance/status",
+                                        b"{}", 1) as reply:
+                status = json.load(reply)
+        except OSError:
+            return ""
+        if not int(status.get("leader", 0)):
+            return ""
+        return "leader" if status["leader"] == status["header"]["member_id"] else "follower"
+
+    def uri(self, numbers, session):
+        hosts = ",".join(self.hosts[n] for n in numbers)
+        return f"etcd://{hosts}?namespace=chaos&lease={session}ms&connect=10s"
+
+    def left(self, locks):
+        """Keys below the locks' names."""
+        keys = [sh("etcdctl", "--endpoints", ",".join(self.hosts), "get", "--prefix",
+                   "--keys-only", f"chaos/{lock}/").split() for lock in locks]
+        return [key for found in keys for key in found]
+
+
+STORES = {"zookeeper": ZooKeeper, "etcd": Etcd}
