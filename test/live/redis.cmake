@@ -86,9 +86,6 @@ mortise_suite(NAME redis_claim_defects SOURCES ${redis_claim} ../defect_run.c
               mortise_store_zookeeper_defects LABELS defects waits TIMEOUT 240)
 mortise_suite(NAME redis_clock SOURCES redis_clock.c zookeeper_place.c LABELS store waits
               TIMEOUT 240)
-add_library(set_clock MODULE set_clock.c)
-target_compile_options(set_clock PRIVATE -fno-sanitize=all)
-target_link_options(set_clock PRIVATE -fno-sanitize=all)
 mortise_suite(NAME redlock_servers SOURCES redlock_servers.c ${redis_live}
               ../conform/port_client.c LABELS store waits TIMEOUT 240)
 mortise_long_contest(cluster redis-cluster4 "{}?session=20s")
