@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # A user with the rights of init --print-acl: it can use every kind of lock, and nothing else.
 load ../cli/helper
+load rights
 
 SERVERS="$BATS_TEST_DIRNAME/../../tools/servers"
 
@@ -40,48 +41,20 @@ assert objects <= {"client|id", "config|get", "a key of somebody else\x27s"}'
 }
 
 @test "each kind of lock is taken, waited for, shown and given back" {
-    local kind
     as_user alice "/0?session=2s"
-    for kind in "" -x -s "--permits 3 --weight 2" "--lock-delay 1s" "--also y --also z"; do
-        # shellcheck disable=SC2086
-        start run $kind "k$kind" -- sh -c 'touch holding; until test -e enough; do sleep 0.05; done'
-        until_true test -e holding
-        # shellcheck disable=SC2086
-        start run $kind "k$kind" -- touch had
-        [ "$kind" = -s ] || until_true is_there_twice "k$kind"
-        touch enough
-        finish "$PID"
-        [ "$code" -eq 0 ]
-        [ -e had ]
-        rm holding enough had
-    done
+    takes_each_kind "--lock-delay 1s"
     nothing_was_refused
-}
-
-is_there_twice() {
-    [ "$("$MORTISE" ls "$1" --json | grep -o '"holder":' | wc -l)" -eq 2 ]
 }
 
 @test "elections, holds that outlive their process, revoke and break" {
     as_user alice "/0?session=2s"
-    start elect e -- sh -c 'touch leads; exec sleep 600'
-    until_true test -e leads
-    "$MORTISE" elect --observe e >seen 3>&- &
-    until_true test -s seen
-    "$MORTISE" acquire d >token
-    "$MORTISE" release d <token
-    start_holder r
-    "$MORTISE" revoke r
-    "$MORTISE" break r --fence "$("$MORTISE" ls r --json | grep -o '"fence": [0-9]*' | tr -dc 0-9)"
+    elects_and_operates
     nothing_was_refused
 }
 
 @test "the suites pass for that user: operators, detached holds, cells" {
     as_user alice "/3?session=2s"
-    local suite
-    for suite in test_api_operator test_api_detach test_api_cell; do
-        "$(dirname "$(readlink -f "$MORTISE")")/$suite" "$MORTISE_URL" >"$suite" 2>&1 || { tail "$suite"; false; }
-    done
+    passes_suites test_api_operator test_api_detach test_api_cell
     nothing_was_refused
 }
 
@@ -135,5 +108,5 @@ may_not() {
     [[ "$output" == *"the URI names the user who gets the rights: redis://USER@..." ]]
     MORTISE_URL="" fails_with 78 "$MORTISE" init --print-acl
     MORTISE_URL="sqlite:$T/locks" fails_with 78 "$MORTISE" init --print-acl
-    [[ "$output" == *"only a Redis server has users by ACL"* ]]
+    [[ "$output" == *"only Redis and etcd have users"* ]]
 }

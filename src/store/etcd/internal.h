@@ -11,6 +11,7 @@
  *   view.c, ticket.c       a queue at one revision; what a ticket's key holds
  *   wire.c, call.c, code.c, text.c, uri.c    calls, errors, texts and addresses, without state of
  * the store
+ *   rights.c               what --print-acl prints
  *
  * Keys: below the namespace's prefix, NAME/ID of tickets, .mortise/s/ID of sessions, and
  * .mortise/c/NAME of cells. Tickets and a session's key have the session's lease.

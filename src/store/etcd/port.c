@@ -16,6 +16,7 @@
 #include "store/etcd/ask.h"
 #include "store/etcd/command.h"
 #include "store/etcd/queue.h"
+#include "store/etcd/rights.h"
 #include "store/kit/module_glue.h"
 
 #include <stdio.h>
@@ -199,6 +200,7 @@ static const struct mrt_store_ops etcd_store = {
                      .detach = 1,
                      .linger = 1},
     .open = etcd_open,
+    .print_rights = mrt_etcd_print_rights,
     .submit = etcd_submit,
     .fd = etcd_fd,
     .next = etcd_next,
