@@ -47,6 +47,8 @@ static void test_uris_and_their_canonical_form(void **state)
         {"redis+sentinel://u@s/m/2?namespace=n", "redis+sentinel://u@s:26379/m/2", "{n/}", 10000},
         {"redis+cluster://a,b:7000/", "redis+cluster://a:6379,b:7000", "{mortise/}", 10000},
         {"redis+cluster://u@a/0", "redis+cluster://u@a:6379", "{mortise/}", 10000},
+        {"rediss+sentinel://a,b/m", "rediss+sentinel://a:26379,b:26379/m/0", "{mortise/}", 10000},
+        {"rediss+cluster://a,b", "rediss+cluster://a:6379,b:6379", "{mortise/}", 10000},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct mrt_redis_address address;
@@ -153,6 +155,9 @@ static void test_tls_is_that_of_the_uri_and_never_left_out_silently(void **state
         {"redis+unix:///s?tls=off", MRT_REDIS_TLS_OFF},
         {"rediss://h", MRT_REDIS_TLS_VERIFY},
         {"rediss://h:1/2?tls=verify&tls_ca=/a", MRT_REDIS_TLS_VERIFY},
+        {"rediss+sentinel://h/m", MRT_REDIS_TLS_VERIFY},
+        {"rediss+cluster://h?tls=required", MRT_REDIS_TLS_REQUIRED},
+        {"redis+sentinel://h/m?tls=off", MRT_REDIS_TLS_OFF},
         {"rediss://h?tls=required&tls_cert=/b&tls_key=/c", MRT_REDIS_TLS_REQUIRED},
     };
     static const char *const refused[] = {
@@ -161,7 +166,10 @@ static void test_tls_is_that_of_the_uri_and_never_left_out_silently(void **state
         "redis://h?tls_ca=/a",
         "redis+unix:///s?tls=verify",
         "redis://h?tls_cert=/b&tls_key=/c",
+        "redis+sentinel://h/m?tls=verify",
+        "redis+cluster://h?tls_ca=/a",
         "rediss://h?tls=off",
+        "rediss+sentinel://h/m?tls=off",
         "rediss://h?tls=yes",
         "rediss://h?tls=",
         "rediss://h?tls_ca=",

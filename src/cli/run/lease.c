@@ -19,6 +19,8 @@ static const struct {
     {"redis+unix:", "session"},
     {"redis+sentinel:", "session"},
     {"redis+cluster:", "session"},
+    {"rediss+sentinel:", "session"},
+    {"rediss+cluster:", "session"},
     {"postgresql:", "lease"},
     {"postgres:", "lease"},
     {"mysql:", "lease"},

@@ -41,13 +41,14 @@ static int resolve_host(const struct mrt_host *host, int flags, struct addrinfo 
     return getaddrinfo(host->name, port, &hints, found);
 }
 
-static void add(struct mrt_addresses *addresses, const struct addrinfo *info)
+static void add(struct mrt_addresses *addresses, const struct addrinfo *info, size_t host)
 {
     if (addresses->count == MRT_ADDRESSES_MAX || info->ai_addrlen > sizeof(struct sockaddr_storage))
         return;
     struct mrt_address *address = &addresses->at[addresses->count++];
     memcpy(&address->socket, info->ai_addr, info->ai_addrlen);
     address->length = info->ai_addrlen;
+    address->host = (unsigned)host;
 }
 
 struct mrt_addresses *mrt_resolve(const struct mrt_host *hosts, size_t count)
@@ -61,7 +62,7 @@ struct mrt_addresses *mrt_resolve(const struct mrt_host *hosts, size_t count)
             continue;
         }
         for (const struct addrinfo *info = found; info; info = info->ai_next)
-            add(addresses, info);
+            add(addresses, info, i);
         freeaddrinfo(found);
     }
     return addresses;

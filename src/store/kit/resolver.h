@@ -24,6 +24,7 @@
 struct mrt_address {
     struct sockaddr_storage socket;
     socklen_t length;
+    unsigned host; /* which of the hosts it is of */
 };
 
 struct mrt_addresses {

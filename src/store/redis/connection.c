@@ -152,12 +152,13 @@ static bool begin_connection(struct mrt_redis_store *store)
 
 static void connect_now(struct mrt_redis_store *store, mrt_time now)
 {
-    const struct mrt_address *server = mrt_redis_seek_take(store);
+    const char *name;
+    const struct mrt_address *server = mrt_redis_seek_take(store, &name);
     store->epoch++;
     store->refusal = 0;
     store->heard = false;
     store->deadline = mrt_time_add(now, store->address.connect);
-    bool begun = server && mrt_redis_wire_open(&store->wire, server, store->epoll);
+    bool begun = server && mrt_redis_wire_open(&store->wire, server, name, store->epoll);
     unsigned logins =
         begun ? mrt_redis_wire_login(&store->wire, &store->address, store->secret) : 0;
     while (begun && logins > 0) {
@@ -316,7 +317,7 @@ static bool is_referred(struct mrt_redis_store *store, const redisReply *reply, 
 {
     struct mrt_host host;
     return store->address.way == MRT_REDIS_CLUSTER &&
-           mrt_redis_referral_moved(&store->address, reply, &store->seek.server, &host) &&
+           mrt_redis_referral_moved(&store->address, reply, store->seek.name, &host) &&
            (store->seek.referred || mrt_redis_seek_refer(store, &host, now));
 }
 

@@ -37,6 +37,7 @@
 #define MRT_REDIS_NUMBER_MAX (INT64_C(1) << 48)
 #define MRT_REDIS_RECHECK_HELD (5 * MRT_SECOND)
 #define MRT_REDIS_RECHECK_MAX MRT_SECOND
+#define MRT_REDIS_FAULT_MAX 320
 
 /* A connection as its server calls it, and the run of that server. */
 struct mrt_redis_connection {
@@ -63,10 +64,11 @@ struct mrt_redis_seek {
     struct mrt_host host; /* the server as it was named; name "": it was not */
     struct mrt_resolver resolver;
     struct mrt_address server;
-    bool confirmed;  /* it has said that it is the one */
-    bool referred;   /* the connection ends because it has named another one */
-    unsigned hops;   /* how many in a row have */
-    char fault[200]; /* why none is known; "": no reason is known either */
+    char name[256];                  /* of its host, as the URI or `host` has it */
+    bool confirmed;                  /* it has said that it is the one */
+    bool referred;                   /* the connection ends because it has named another one */
+    unsigned hops;                   /* how many in a row have */
+    char fault[MRT_REDIS_FAULT_MAX]; /* why none is known; "": no reason is known either */
 };
 
 struct mrt_redis_ticket;
@@ -128,7 +130,7 @@ struct mrt_redis_store { // NOLINT(clang-analyzer-optin.performance.Padding): th
     mrt_time again;             /* when to connect again */
     unsigned failures;
     int refusal; /* why the last connection was refused for good; 0: it was not */
-    char refusal_text[256];
+    char refusal_text[MRT_REDIS_FAULT_MAX];
     struct mrt_redis_jobs waiting, sent, held, outbox;
     struct mrt_redis_jobs
         moved; /* sent, not done, to be sent to another server before all others */

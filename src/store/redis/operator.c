@@ -101,13 +101,13 @@ static bool is_here(const struct mrt_address *server)
 }
 
 /* Connects and logs in. */
-static int open_server(struct operation *operation, const struct mrt_address *server)
+static int open_server(struct operation *operation, const struct mrt_address *server,
+                       const char *name)
 {
     const struct mrt_redis_store *store = operation->store;
     int error = MORTISE_OK;
-    operation->wire.security = (struct mrt_redis_security *)&store->security; /* has a mutex */
     operation->leaves = !is_here(server);
-    if (!mrt_redis_wire_open(&operation->wire, server, -1))
+    if (!mrt_redis_wire_open(&operation->wire, server, name, -1))
         return error_of(operation, NULL);
     unsigned logins = mrt_redis_wire_login(&operation->wire, &store->address, store->secret);
     for (; logins > 0 && error == MORTISE_OK; logins--) {
@@ -135,7 +135,8 @@ static int ask_sentinel(struct operation *operation, const struct mrt_address *s
     enum mrt_redis_referral referral = MRT_REDIS_NO_SERVER;
     char fault[MRT_REDIS_FAULT_SIZE];
     int error = MORTISE_OK;
-    if (!mrt_redis_wire_open(&operation->wire, sentinel, -1))
+    const char *name = store->address.hosts[sentinel->host].name;
+    if (!mrt_redis_wire_open(&operation->wire, sentinel, name, -1))
         return useless(operation, MORTISE_OK, mrt_redis_wire_trouble(&operation->wire));
     unsigned logins =
         mrt_redis_referral_put(&operation->wire, &store->address, store->sentinel_secret);
@@ -159,12 +160,13 @@ static int ask_sentinel(struct operation *operation, const struct mrt_address *s
 
 /* Connects to this server, which says whether it is the one; `hops`: or to the one that it names.
  */
-static int open_checked(struct operation *operation, const struct mrt_address *server, int hops)
+static int open_checked(struct operation *operation, const struct mrt_address *server,
+                        const char *name, int hops)
 {
     const struct mrt_redis_address *address = &operation->store->address;
     struct mrt_host host;
     char fault[MRT_REDIS_FAULT_SIZE] = "its answer is missing";
-    int code = MORTISE_OK, error = open_server(operation, server);
+    int code = MORTISE_OK, error = open_server(operation, server, name);
     if (error != MORTISE_OK)
         return error;
     mrt_redis_referral_check_put(&operation->wire, address);
@@ -172,7 +174,7 @@ static int open_checked(struct operation *operation, const struct mrt_address *s
     if (!reply)
         return error_of(operation, NULL);
     enum mrt_redis_referral referral =
-        mrt_redis_referral_check(address, reply, server, &host, &code, fault);
+        mrt_redis_referral_check(address, reply, name, &host, &code, fault);
     freeReplyObject(reply);
     if (referral == MRT_REDIS_THIS_SERVER)
         return MORTISE_OK;
@@ -180,7 +182,8 @@ static int open_checked(struct operation *operation, const struct mrt_address *s
     if (referral == MRT_REDIS_NO_SERVER || hops == 0)
         return useless(operation, code, hops > 0 ? fault : "the nodes name each other");
     struct mrt_addresses *found = look_up(operation, &host, 1);
-    error = found ? open_checked(operation, &found->at[0], hops - 1) : MORTISE_EUNREACHABLE;
+    error =
+        found ? open_checked(operation, &found->at[0], host.name, hops - 1) : MORTISE_EUNREACHABLE;
     free(found);
     return error;
 }
@@ -190,12 +193,13 @@ static int open_by(struct operation *operation, const struct mrt_address *asked)
 {
     struct mrt_host host;
     if (operation->store->address.way == MRT_REDIS_CLUSTER)
-        return open_checked(operation, asked, MRT_REDIS_HOPS_MAX);
+        return open_checked(operation, asked, operation->store->address.hosts[asked->host].name,
+                            MRT_REDIS_HOPS_MAX);
     int error = ask_sentinel(operation, asked, &host);
     struct mrt_addresses *found = error ? NULL : look_up(operation, &host, 1);
     if (!found)
         return error ? error : MORTISE_EUNREACHABLE;
-    error = open_checked(operation, &found->at[0], 0);
+    error = open_checked(operation, &found->at[0], host.name, 0);
     free(found);
     return error;
 }
@@ -232,10 +236,12 @@ static int open_direct(struct operation *operation)
 {
     const struct mrt_redis_address *address = &operation->store->address;
     struct mrt_address server;
-    if (mrt_redis_seek_known(operation->store, &server))
-        return open_server(operation, &server);
+    struct mrt_host host;
+    if (mrt_redis_seek_known(operation->store, &server, &host))
+        return open_server(operation, &server, host.name);
     struct mrt_addresses *found = look_up(operation, address->hosts, 1);
-    int error = found ? open_server(operation, &found->at[0]) : MORTISE_EUNREACHABLE;
+    int error = found ? open_server(operation, &found->at[0], address->hosts[0].name)
+                      : MORTISE_EUNREACHABLE;
     free(found);
     return error;
 }
@@ -245,14 +251,17 @@ static int open_operation(struct operation *operation, const struct mrt_store *p
 {
     const struct mrt_redis_store *store = (const struct mrt_redis_store *)port;
     struct mrt_address server;
+    struct mrt_host host;
     int error;
     *operation = (struct operation){.store = store, .wire = {.fd = -1}};
+    operation->wire.security = (struct mrt_redis_security *)&store->security; /* has a mutex */
     operation->deadline = mrt_time_add(mrt_time_now(), store->timeout);
     if (store->address.way == MRT_REDIS_DIRECT) {
         error = open_direct(operation);
     } else {
-        bool known = mrt_redis_seek_known(store, &server);
-        error = known ? open_checked(operation, &server, MRT_REDIS_HOPS_MAX) : MORTISE_EUNREACHABLE;
+        bool known = mrt_redis_seek_known(store, &server, &host);
+        error = known ? open_checked(operation, &server, host.name, MRT_REDIS_HOPS_MAX)
+                      : MORTISE_EUNREACHABLE;
         if (error == MORTISE_EUNREACHABLE) {
             mrt_redis_wire_close(&operation->wire);
             error = search(operation);

@@ -6,6 +6,7 @@
  *       &credentials=/path&replicas=N&uptime=DURATION
  *   redis+sentinel://[user@]sentinel[:port],.../master[/db]?...
  *   redis+cluster://[user@]node[:port],...?...
+ *   rediss:..., rediss+sentinel:..., rediss+cluster:...: the same with TLS
  *
  * A session is an entry with a lease, by the server's clock only. One renewal keeps it for the
  * client, however many locks the client has; a process may have several clients. A queue is a
@@ -195,7 +196,7 @@ static int redis_open(const struct mrt_uri *uri, const struct mrt_store_options 
     store->sink = sink;
     store->wire.fd = store->push.fd = store->seek.wire.fd = -1;
     store->wire.traffic = &store->traffic;
-    store->wire.security = store->push.security = &store->security;
+    store->wire.security = store->push.security = store->seek.wire.security = &store->security;
     mrt_notes_init(&store->notes, "Redis", options);
     store->timeout = options->timeout > 0 ? options->timeout : 5 * MRT_SECOND;
     snprintf(store->label, sizeof store->label, "%s", options->label ? options->label : "");

@@ -56,9 +56,10 @@ void mrt_redis_push_put(struct mrt_redis_store *store, const char *command, cons
 
 static void connect_push(struct mrt_redis_store *store, mrt_time now)
 {
-    const struct mrt_address *server = mrt_redis_seek_current(store); /* where commands go */
+    const char *name;
+    const struct mrt_address *server = mrt_redis_seek_current(store, &name);
     MRT_ASSERT(store->push.state == MRT_REDIS_CLOSED && !store->push_subscribed);
-    if (!server || !mrt_redis_wire_open(&store->push, server, store->epoll)) {
+    if (!server || !mrt_redis_wire_open(&store->push, server, name, store->epoll)) {
         mrt_redis_push_close(store, now);
         return;
     }

@@ -14,8 +14,6 @@
 #include "mortise.h"
 #include "store/redis/error.h"
 
-#include <arpa/inet.h>
-#include <netdb.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -33,14 +31,6 @@ static bool read_host(const char *name, size_t length, const char *port, struct 
     int size = snprintf(text, sizeof text, "%s%.*s%s:%.6s", v6 ? "[" : "", (int)length, name,
                         v6 ? "]" : "", port);
     return mrt_host_parse(text, (size_t)size, 0, "", host) == MORTISE_OK;
-}
-
-static bool read_here(const struct mrt_address *here, const char *port, struct mrt_host *host)
-{
-    char name[INET6_ADDRSTRLEN + 1];
-    return getnameinfo((const struct sockaddr *)&here->socket, here->length, name, sizeof name,
-                       NULL, 0, NI_NUMERICHOST) == 0 &&
-           read_host(name, strlen(name), port, host);
 }
 
 /* ------------------------------------------------------------------ sentinels */
@@ -106,7 +96,7 @@ void mrt_redis_referral_check_put(struct mrt_redis_wire *wire,
 }
 
 bool mrt_redis_referral_moved(const struct mrt_redis_address *address, const redisReply *reply,
-                              const struct mrt_address *here, struct mrt_host *host)
+                              const char *here, struct mrt_host *host)
 {
     char *end;
     if (reply->type != REDIS_REPLY_ERROR || strncmp(reply->str, "MOVED ", 6) != 0)
@@ -115,8 +105,9 @@ bool mrt_redis_referral_moved(const struct mrt_redis_address *address, const red
     const char *name = end + 1, *port = strrchr(reply->str, ':');
     if (*end != ' ' || !port || port < name || slot != mrt_redis_slot(address->base))
         return false;
-    return port == name ? read_here(here, port + 1, host)
-                        : read_host(name, (size_t)(port - name), port + 1, host);
+    if (port == name)
+        return read_host(here, strlen(here), port + 1, host);
+    return read_host(name, (size_t)(port - name), port + 1, host);
 }
 
 /* The reply to ROLE begins with a word. */
@@ -132,8 +123,7 @@ static enum mrt_redis_referral read_role(const redisReply *reply, char fault[MRT
 }
 
 enum mrt_redis_referral mrt_redis_referral_check(const struct mrt_redis_address *address,
-                                                 const redisReply *reply,
-                                                 const struct mrt_address *here,
+                                                 const redisReply *reply, const char *here,
                                                  struct mrt_host *host, int *error,
                                                  char fault[MRT_REDIS_FAULT_SIZE])
 {

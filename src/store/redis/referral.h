@@ -25,17 +25,16 @@ enum mrt_redis_referral mrt_redis_referral_read(const struct mrt_redis_address *
                                                 int *error, char fault[MRT_REDIS_FAULT_SIZE]);
 
 /* Writes to a server the request whether it is the one, behind the login; and reads the reply. A
-   node that names no host means its own, `here`. */
+   node that names no host means the one that it is called by, `here`. */
 void mrt_redis_referral_check_put(struct mrt_redis_wire *wire,
                                   const struct mrt_redis_address *address);
 enum mrt_redis_referral mrt_redis_referral_check(const struct mrt_redis_address *address,
-                                                 const redisReply *reply,
-                                                 const struct mrt_address *here,
+                                                 const redisReply *reply, const char *here,
                                                  struct mrt_host *host, int *error,
                                                  char fault[MRT_REDIS_FAULT_SIZE]);
 /* Whether an error of a node says that another one keeps the slot of this namespace. */
 bool mrt_redis_referral_moved(const struct mrt_redis_address *address, const redisReply *reply,
-                              const struct mrt_address *here, struct mrt_host *host);
+                              const char *here, struct mrt_host *host);
 /* Whether an error says that the server is a replica. */
 bool mrt_redis_referral_is_replica(const redisReply *reply);
 

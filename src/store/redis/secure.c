@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The parameters of TLS, and the files that they name. The module is loaded for rediss: alone. */
+/* The parameters of TLS, and the files that they name. The module is loaded for rediss: and its kin
+   alone. */
 #include "store/redis/secure.h"
 
 #include "base/error.h"
@@ -40,16 +41,22 @@ static int read_files(const struct mrt_uri *uri, struct mrt_redis_address *addre
     return error;
 }
 
+bool mrt_redis_is_secure(const struct mrt_uri *uri)
+{
+    return strncmp(uri->scheme, "rediss", strlen("rediss")) == 0;
+}
+
 int mrt_redis_secure_read(const struct mrt_uri *uri, struct mrt_redis_address *address)
 {
-    bool secure = strcmp(uri->scheme, "rediss") == 0, off = address->tls == MRT_REDIS_TLS_OFF;
+    bool secure = mrt_redis_is_secure(uri), off = address->tls == MRT_REDIS_TLS_OFF;
     if (secure && off)
-        return mrt_error(MORTISE_EURI, "a rediss: URI has no tls=off; redis: is without TLS");
+        return mrt_error(MORTISE_EURI, "a %s: URI has no tls=off; redis%s: is without TLS",
+                         uri->scheme, uri->scheme + strlen("rediss"));
     if (!secure && (!off || mrt_uri_parameter(uri, "tls_ca") ||
                     mrt_uri_parameter(uri, "tls_cert") || mrt_uri_parameter(uri, "tls_key")))
         return mrt_error(MORTISE_EURI,
-                         "tls= and tls_ca=, tls_cert=, tls_key= are of rediss: URIs; "
-                         "%s: is without TLS",
+                         "tls= and tls_ca=, tls_cert=, tls_key= are of rediss:, rediss+sentinel: "
+                         "and rediss+cluster: URIs; %s: is without TLS",
                          uri->scheme);
     return secure ? read_files(uri, address) : MORTISE_OK;
 }
@@ -151,7 +158,7 @@ void mrt_redis_secure_close(struct mrt_redis_security *security)
         pthread_mutex_destroy(&security->mutex);
 }
 
-struct mrt_tls *mrt_redis_secure_begin(struct mrt_redis_security *security)
+struct mrt_tls *mrt_redis_secure_begin(struct mrt_redis_security *security, const char *name)
 {
     struct mrt_tls_context *context = NULL;
     pthread_mutex_lock(&security->mutex);
@@ -162,7 +169,7 @@ struct mrt_tls *mrt_redis_secure_begin(struct mrt_redis_security *security)
     } else if (changed) {
         memset(security->files, 0, sizeof security->files); /* they are read again the next time */
     }
-    struct mrt_tls *tls = security->ops->begin(security->context, security->address->hosts[0].name);
+    struct mrt_tls *tls = security->ops->begin(security->context, name);
     pthread_mutex_unlock(&security->mutex);
     return tls;
 }

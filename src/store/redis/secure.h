@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The TLS of the connections of one store (rediss:), by these parameters:
+ * The TLS of the connections of one store (rediss:,
+ * rediss+sentinel:, rediss+cluster:), by these parameters:
  *
  *   tls=verify          the certificate and its name are checked; required: only encrypted
  *   tls_ca=/path        the CAs that are accepted, in place of the system's
@@ -30,6 +31,8 @@ struct mrt_redis_security {
     pthread_mutex_t mutex;
 };
 
+/* rediss: and its kin. */
+bool mrt_redis_is_secure(const struct mrt_uri *uri);
 /* tls= and its kin. 0 or MORTISE_EURI. */
 int mrt_redis_secure_read(const struct mrt_uri *uri, struct mrt_redis_address *address);
 /* Loads what rediss: needs; the address stays. 0, or ENOTSUPPORTED, EURI, EUNSAFE, EPERMISSION,
@@ -37,7 +40,7 @@ int mrt_redis_secure_read(const struct mrt_uri *uri, struct mrt_redis_address *a
 int mrt_redis_secure_open(struct mrt_redis_security *security,
                           const struct mrt_redis_address *address);
 void mrt_redis_secure_close(struct mrt_redis_security *security);
-/* For a connection; NULL: no memory. */
-struct mrt_tls *mrt_redis_secure_begin(struct mrt_redis_security *security);
+/* For a connection to a server whose certificate has to be of this name; NULL: no memory. */
+struct mrt_tls *mrt_redis_secure_begin(struct mrt_redis_security *security, const char *name);
 
 #endif

@@ -27,23 +27,36 @@ static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 
 /* ------------------------------------------------------------------ what is known */
 
-bool mrt_redis_seek_known(const struct mrt_redis_store *store, struct mrt_address *server)
+/* The name by which the URI calls the host of one of its addresses. */
+static const char *name_in_uri(const struct mrt_redis_store *store,
+                               const struct mrt_address *server)
+{
+    return store->address.hosts[server->host].name;
+}
+
+bool mrt_redis_seek_known(const struct mrt_redis_store *store, struct mrt_address *server,
+                          struct mrt_host *host)
 {
     const struct mrt_redis_servers *servers = &store->servers;
     const struct mrt_redis_seek *seek = &store->seek;
     bool direct = store->address.way == MRT_REDIS_DIRECT;
     pthread_mutex_lock(&mutex);
     bool known = direct ? servers->count > 0 : seek->confirmed;
-    if (known)
+    if (known) {
         *server = direct ? servers->at[store->server_next % servers->count] : seek->server;
+        snprintf(host->name, sizeof host->name, "%s",
+                 direct ? name_in_uri(store, server) : seek->name);
+    }
     pthread_mutex_unlock(&mutex);
     return known;
 }
 
-static void set_server(struct mrt_redis_seek *seek, const struct mrt_address *server)
+static void set_server(struct mrt_redis_seek *seek, const struct mrt_address *server,
+                       const char *name)
 {
     pthread_mutex_lock(&mutex);
     seek->server = *server;
+    snprintf(seek->name, sizeof seek->name, "%s", name);
     pthread_mutex_unlock(&mutex);
     seek->state = MRT_REDIS_SEEK_DONE;
 }
@@ -80,30 +93,42 @@ static const struct mrt_address *next_of_uri(struct mrt_redis_store *store)
     return &servers->at[at];
 }
 
-const struct mrt_address *mrt_redis_seek_take(struct mrt_redis_store *store)
+/* Chooses one of the nodes that the URI names. */
+static void choose_node(struct mrt_redis_store *store)
 {
     struct mrt_redis_seek *seek = &store->seek;
-    take_found(store);
-    if (store->address.way == MRT_REDIS_DIRECT)
-        return next_of_uri(store);
-    if (seek->state != MRT_REDIS_SEEK_DONE) {
-        const struct mrt_address *node = next_of_uri(store);
-        if (!node)
-            return NULL;
-        seek->host.name[0] = '\0';
-        set_server(seek, node);
-    }
-    return &seek->server;
+    const struct mrt_address *node = next_of_uri(store);
+    if (!node)
+        return;
+    seek->host.name[0] = '\0';
+    set_server(seek, node, name_in_uri(store, node));
 }
 
-const struct mrt_address *mrt_redis_seek_current(const struct mrt_redis_store *store)
+const struct mrt_address *mrt_redis_seek_take(struct mrt_redis_store *store, const char **name)
+{
+    take_found(store);
+    if (store->address.way == MRT_REDIS_DIRECT)
+        next_of_uri(store);
+    else if (store->address.way == MRT_REDIS_CLUSTER && store->seek.state != MRT_REDIS_SEEK_DONE)
+        choose_node(store);
+    return mrt_redis_seek_current(store, name);
+}
+
+const struct mrt_address *mrt_redis_seek_current(const struct mrt_redis_store *store,
+                                                 const char **name)
 {
     const struct mrt_redis_servers *servers = &store->servers;
-    if (store->address.way != MRT_REDIS_DIRECT)
-        return store->seek.state == MRT_REDIS_SEEK_DONE ? &store->seek.server : NULL;
+    const struct mrt_redis_seek *seek = &store->seek;
+    if (store->address.way != MRT_REDIS_DIRECT) {
+        *name = seek->name;
+        return seek->state == MRT_REDIS_SEEK_DONE ? &seek->server : NULL;
+    }
     if (servers->count == 0)
         return NULL;
-    return &servers->at[(store->server_next + servers->count - 1) % servers->count];
+    const struct mrt_address *last =
+        &servers->at[(store->server_next + servers->count - 1) % servers->count];
+    *name = name_in_uri(store, last);
+    return last;
 }
 
 size_t mrt_redis_seek_attempts(const struct mrt_redis_store *store)
@@ -128,7 +153,7 @@ static void name_server(struct mrt_redis_store *store, const struct mrt_host *ho
     struct mrt_addresses *found = mrt_resolve(host, 1); /* an address: nobody is asked */
     seek->state = MRT_REDIS_SEEK_IDLE;
     if (found && found->count > 0)
-        set_server(seek, &found->at[0]);
+        set_server(seek, &found->at[0], host->name);
     free(found);
 }
 
@@ -138,7 +163,7 @@ static bool take_name(struct mrt_redis_store *store, mrt_time now)
     struct mrt_redis_seek *seek = &store->seek;
     struct mrt_addresses *found = mrt_resolver_take(&seek->resolver);
     if (found)
-        set_server(seek, &found->at[0]);
+        set_server(seek, &found->at[0], seek->host.name);
     free(found);
     if (found || (mrt_resolver_is_busy(&seek->resolver) && now < seek->deadline))
         return true;
@@ -156,18 +181,17 @@ static bool take_name(struct mrt_redis_store *store, mrt_time now)
 static void note_fault(struct mrt_redis_store *store, int error, const char *text)
 {
     struct mrt_redis_seek *seek = &store->seek;
-    char host[MRT_HOST_TEXT_SIZE] = "";
+    char host[MRT_HOST_TEXT_SIZE];
     size_t at = seek->turn % store->servers.count;
-    if (store->address.host_count == store->servers.count)
-        mrt_host_format(&store->address.hosts[at], host);
+    mrt_host_format(&store->address.hosts[store->servers.at[at].host], host);
     mrt_redis_wire_close(&seek->wire);
     seek->turn++;
     seek->asked++;
     if (seek->asked > 1 && seek->error != MORTISE_OK && error == MORTISE_OK)
         return;
     seek->error = error;
-    snprintf(seek->fault, sizeof seek->fault, "no sentinel names the master %.32s; %s%.40s: %.80s",
-             store->address.master, *host ? "" : "one of them", host, text);
+    snprintf(seek->fault, sizeof seek->fault, "no sentinel names the master %.32s; %.60s: %.160s",
+             store->address.master, host, text);
 }
 
 /* Asks the next one; false: all have been asked in vain. */
@@ -178,7 +202,8 @@ static bool ask_next(struct mrt_redis_store *store, mrt_time now)
     while (seek->asked < servers->count) {
         const struct mrt_address *sentinel = &servers->at[seek->turn % servers->count];
         seek->deadline = mrt_time_add(now, store->address.connect / (mrt_time)servers->count);
-        if (mrt_redis_wire_open(&seek->wire, sentinel, store->epoll)) {
+        if (mrt_redis_wire_open(&seek->wire, sentinel, name_in_uri(store, sentinel),
+                                store->epoll)) {
             seek->logins =
                 mrt_redis_referral_put(&seek->wire, &store->address, store->sentinel_secret);
             if (mrt_redis_wire_flush(&seek->wire))
@@ -298,7 +323,7 @@ bool mrt_redis_seek_check(struct mrt_redis_store *store, const redisReply *reply
     char fault[MRT_REDIS_FAULT_SIZE];
     int error;
     enum mrt_redis_referral referral =
-        mrt_redis_referral_check(&store->address, reply, &seek->server, &host, &error, fault);
+        mrt_redis_referral_check(&store->address, reply, seek->name, &host, &error, fault);
     if (referral == MRT_REDIS_THIS_SERVER) {
         seek->hops = 0;
         seek->fault[0] = '\0';

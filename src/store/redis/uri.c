@@ -19,7 +19,7 @@
 #include <sys/un.h>
 
 #define FAMILY "a redis:"
-#define DEFAULT_PORT 6379 /* also of rediss: */
+#define DEFAULT_PORT 6379 /* with TLS too, and so is the next */
 #define SENTINEL_PORT 26379
 #define DATABASE_MAX 65535
 #define VARIABLE "MORTISE_REDIS_AUTH"
@@ -138,10 +138,11 @@ static void write_shown(const struct mrt_uri *uri, struct mrt_redis_address *add
 
 static int take_rest(const struct mrt_uri *uri, struct mrt_redis_address *address)
 {
-    bool local = strcmp(uri->scheme, "redis+unix") == 0;
-    if (strcmp(uri->scheme, "redis+sentinel") == 0)
+    const char *plus = strchr(uri->scheme, '+');
+    bool local = plus && strcmp(plus, "+unix") == 0;
+    if (plus && strcmp(plus, "+sentinel") == 0)
         address->way = MRT_REDIS_SENTINEL;
-    else if (strcmp(uri->scheme, "redis+cluster") == 0)
+    else if (plus && strcmp(plus, "+cluster") == 0)
         address->way = MRT_REDIS_CLUSTER;
     if (strncmp(uri->rest, "//", 2) != 0)
         return mrt_error(MORTISE_EURI, "a %s: URI begins as %s://", uri->scheme, uri->scheme);
@@ -181,7 +182,7 @@ int mrt_redis_uri_parse(const struct mrt_uri *uri, struct mrt_redis_address *add
     memset(address, 0, sizeof *address);
     address->session = 10 * MRT_SECOND;
     address->connect = 5 * MRT_SECOND;
-    address->tls = strcmp(uri->scheme, "rediss") == 0 ? MRT_REDIS_TLS_VERIFY : MRT_REDIS_TLS_OFF;
+    address->tls = mrt_redis_is_secure(uri) ? MRT_REDIS_TLS_VERIFY : MRT_REDIS_TLS_OFF;
     int error = mrt_parameters_read(uri, parameters, address);
     if (error == MORTISE_OK)
         error = mrt_redis_secure_read(uri, address);

@@ -65,7 +65,8 @@ static void keep_alive(int fd)
         setsockopt(fd, options[i].level, options[i].name, &options[i].value, sizeof(int));
 }
 
-bool mrt_redis_wire_open(struct mrt_redis_wire *wire, const struct mrt_address *server, int epoll)
+bool mrt_redis_wire_open(struct mrt_redis_wire *wire, const struct mrt_address *server,
+                         const char *name, int epoll)
 {
     const struct sockaddr *address = (const struct sockaddr *)&server->socket;
     wire->epoll = epoll;
@@ -82,7 +83,7 @@ bool mrt_redis_wire_open(struct mrt_redis_wire *wire, const struct mrt_address *
     if (address->sa_family != AF_UNIX)
         keep_alive(wire->fd);
     bool secure = wire->security && wire->security->ops;
-    wire->tls = secure ? mrt_redis_secure_begin(wire->security) : NULL;
+    wire->tls = secure ? mrt_redis_secure_begin(wire->security, name) : NULL;
     wire->error = secure && !wire->tls ? ENOMEM : 0;
     wire->state = secure ? MRT_REDIS_CONNECTING : MRT_REDIS_OPEN;
     if (!wire->error && connect(wire->fd, address, server->length) < 0) {

@@ -56,8 +56,10 @@ size_t mrt_redis_texts(struct mrt_redis_text *texts, size_t max, va_list list);
 
 /* Why the last connection was of no use. */
 const char *mrt_redis_wire_trouble(const struct mrt_redis_wire *wire);
-/* Begins to connect; false: not even begun. */
-bool mrt_redis_wire_open(struct mrt_redis_wire *wire, const struct mrt_address *server, int epoll);
+/* Begins to connect; false: not even begun. With TLS the server's certificate has to be of `name`,
+   a host's or an address. */
+bool mrt_redis_wire_open(struct mrt_redis_wire *wire, const struct mrt_address *server,
+                         const char *name, int epoll);
 void mrt_redis_wire_close(struct mrt_redis_wire *wire);
 /* Writes a command, to be sent by the next flush. */
 void mrt_redis_wire_put(struct mrt_redis_wire *wire, const struct mrt_redis_text *words,
