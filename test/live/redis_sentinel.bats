@@ -51,13 +51,13 @@ fake() {
     [[ "$output" == *"survives failover    no: two may hold a lock"* ]]
 }
 
-@test "M11 a member of a quorum may be the master that sentinels name" {
+@test "a member of a quorum may be the master that sentinels name" {
     export MORTISE_URL="redlock:$(all),redis+sentinel://$(at 4)/mymaster/1?answer=9s&session=60s"
     takes_and_leaves a
 }
 
 @test "a sentinel that is away or silent is passed over" {
-    export MORTISE_URL="redis+sentinel://127.0.0.1:1,$(at 3),$(at 4)/mymaster?connect=9s"
+    export MORTISE_URL="redis+sentinel://127.0.0.1:1,$(at 3),$(at 4)/mymaster?connect=6s"
     run -0 "$MORTISE" run -n a -- true
     run -0 "$MORTISE" ls
     python3 "$SERVERS" pause "$BATS_FILE_TMPDIR/servers" 3
@@ -122,6 +122,42 @@ fake() {
     run -69 "$MORTISE" ls --url "redis+sentinel://$fake/mymaster"
     run -0 "$MORTISE" run -w 60s --url "redis+sentinel://$fake,$(at 3)/mymaster" a -- true
     run -0 "$MORTISE" ls --url "redis+sentinel://$fake,$(at 3)/mymaster"
+}
+
+@test "a sentinel may give a host's name, which is looked up" {
+    local port
+    port=$(at 0)
+    port=${port#*:}
+    fake "*2\\r\\n\$9\\r\\nlocalhost\\r\\n\$${#port}\\r\\n$port\\r\\n"
+    run -0 "$MORTISE" run -w 60s --url "redis+sentinel://$fake/mymaster" a -- true
+    run -0 "$MORTISE" ls --url "redis+sentinel://$fake/mymaster"
+    fake '*2\r\n$20\r\nno.such.host.invalid\r\n$4\r\n6379\r\n'
+    run -69 "$MORTISE" run -n --url "redis+sentinel://$fake/mymaster" a -- true
+    [[ "$output" == *"no.such.host.invalid"* ]]
+    run -69 "$MORTISE" ls --url "redis+sentinel://$fake/mymaster"
+}
+
+@test "SE-02 behind sentinels the rights that init prints suffice, and +role is one of them" {
+    export MORTISE_URL="redis+sentinel://alice@$(at 3)/mymaster?credentials=$PWD/word&session=60s"
+    local rights
+    (umask 077 && echo PASSWORD >word)
+    rights=$("$MORTISE" init --print-acl)
+    [[ "$rights" == "ACL SETUSER alice on "*" +role" ]]
+    cli_of 0 ${rights%+role} '>PASSWORD' # a server's users are its own
+    fails_with 77 "$MORTISE" run -w 60s a -- true
+    [[ "$output" == *"needs +role"* ]]
+    fails_with 77 "$MORTISE" ls
+    cli_of 0 $rights
+    takes_and_leaves a
+    start_holder a
+    start run -w 60s a -- touch served
+    until_true waiters a 1
+    kill "$HOLDER"
+    finish "$PID"
+    [ "$code" -eq 0 ]
+    [ -e served ]
+    run "$MORTISE" doctor
+    [[ "$output" != *"may configure"* && "$output" != *"not of these locks"* ]]
 }
 
 @test "a sentinel with a password has a file of its own for it" {
