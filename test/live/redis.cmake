@@ -89,6 +89,15 @@ mortise_suite(NAME redis_clock SOURCES redis_clock.c zookeeper_place.c LABELS st
 mortise_suite(NAME redlock_servers SOURCES redlock_servers.c ${redis_live}
               ../conform/port_client.c LABELS store waits TIMEOUT 240)
 mortise_long_contest(cluster redis-cluster4 "{}?session=20s")
+# A real cluster, first for queues and then for claims: the namespace's slot is the last master's.
+foreach(part "conform_cluster memory" "conform_claims_cluster memory exclusive"
+             "conform_operator_cluster operator_memory")
+  separate_arguments(words UNIX_COMMAND "${part}")
+  list(POP_FRONT words name program)
+  add_test(NAME ${name} COMMAND ${redis_servers} with redis-cluster4
+           $<TARGET_FILE:test_conform_${program}> "{}?session=2s" ${words})
+  set_tests_properties(${name} PROPERTIES TIMEOUT 180 LABELS "store;waits")
+endforeach()
 mortise_suite(NAME redis_reshard SOURCES redis_reshard.c failover.c zookeeper_place.c
               LABELS store waits TIMEOUT 240)
 find_program(REDIS_SENTINEL redis-sentinel)

@@ -23,12 +23,19 @@ ask() {
     redis-cli -u "$(server "$1")" "${@:2}"
 }
 
-# Four processes count, three turns each, under the claim of this name.
+# cluster: the URL of both.
+cluster() {
+    local first
+    first=$(server 1)
+    echo "redis+cluster://${first#redis://},$(server 2 | sed 's,.*//,,')"
+}
+
+# contest URL NAME: four processes count, three turns each, under this claim.
 contest() {
     local contenders=() i
     echo 0 >counter
     for i in {1..4}; do
-        "$CLAIMER" "$(server 2)?session=60s" "$1" counter 3 60 3>&- &
+        "$CLAIMER" "$1?session=60s" "$2" counter 3 60 3>&- &
         contenders+=($!)
     done
     all_end_with 0 "${contenders[@]}"
@@ -83,17 +90,39 @@ one_waits() {
     [ -e served ]
 }
 
-@test "RD-16 a claim works where its key and the namespace are kept by one server" {
-    contest a
-    contest '{mortise/}b' # the key is in the namespace's slot
+@test "RD-16 a claim has the namespace's slot in a cluster, by the tag behind its name" {
+    contest "$(cluster)" b # which without the tag would be elsewhere
+    is_kept_out b 'mortise/b{mortise/}'
 }
 
-@test "RD-16 a claim whose key is elsewhere is refused" {
+# is_kept_out NAME KEY: another program's key of the claim NAME.
+is_kept_out() {
+    ask 2 SET "$2" else PX 60000
+    run -124 timeout 1 "$CLAIMER" "$(cluster)?session=60s" "$1" counter 1 60 </dev/null
+    run -0 "$MORTISE" ls --url "$(cluster)" "$1"
+    [[ "$output" == *holds* ]]
+    ask 2 DEL "$2"
+}
+
+@test "RD-16 a name with a tag of its own is the key as it is" {
+    contest "$(server 2)" '{mortise/}b'
+    is_kept_out '{mortise/}b' 'mortise/{mortise/}b'
+}
+
+# Its key would be another one than that of redis+cluster:, and is here by chance.
+@test "RD-16 a claim without a tag is refused by redis: at a node of a cluster" {
     echo 0 >counter
+    run "$CLAIMER" "$(server 2)?session=60s" a counter 1 60 </dev/null
+    [ "$status" -ne 0 ]
+    [[ "$output" == *"exclusive locks need redis+cluster: or a name as {mortise/}NAME"* ]]
+    [ "$(ask 2 EXISTS mortise/a)" -eq 0 ]
     run "$CLAIMER" "$(server 2)?session=60s" b counter 1 60 </dev/null
     [ "$status" -ne 0 ]
     [[ "$output" == *"MOVED 6013 "* ]]
     [ "$(cat counter)" -eq 0 ]
+    # A name of other programs, which the keeper of the slot of {/} also has.
+    "$CLAIMER" "$(server 1)?session=60s&namespace=" b counter 1 60 </dev/null
+    [ "$(cat counter)" -eq 1 ]
     run -0 "$MORTISE" ls --url "$(server 2)" b
     ask 1 SET mortise/b else
     run -0 "$MORTISE" ls --url "$(server 2)" b # it is not seen from here

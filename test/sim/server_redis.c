@@ -328,12 +328,13 @@ static bool operate(struct redis_server *server, const char *what, int queue, ui
 {
     char number[32];
     const struct world *world = server->redis->world;
-    const char *const arguments[] = {what, world->queues[queue].name, number};
+    const char *name = world->queues[queue].name;
+    const char *const arguments[] = {what, name, number, name};
     struct reply reply = {0};
     if (fence % (UINT64_C(1) << MRT_REDIS_FENCE_BITS) != 0)
         return false;
     snprintf(number, sizeof number, "%" PRIu64, fence >> MRT_REDIS_FENCE_BITS);
-    redis_run(server, MRT_REDIS_OPERATE, REDIS_BASE "sessions", arguments, 3, &reply);
+    redis_run(server, MRT_REDIS_OPERATE, REDIS_BASE "sessions", arguments, 4, &reply);
     reply_bytes(&reply, "", 1);
     bool done = strstr(reply.bytes, "DONE") != NULL;
     free(reply.bytes);

@@ -2,6 +2,8 @@
 /*
  * Reads what a server reports about itself (INFO), and draws the consequences.
  *
+ * redis_mode: whether the server is a node of a cluster; see claim.c.
+ *
  * run_id: which run of which server a connection leads to. A connection's number means nothing to
  * another run; see connection.c.
  *
@@ -46,6 +48,8 @@ static void keep_server(struct mrt_redis_store *store, const redisReply *reply)
     char *server = store->connection.server;
     snprintf(server, sizeof store->connection.server, "%.*s", run ? (int)strcspn(run, "\r\n") : 0,
              run ? run : "");
+    const char *mode = field(reply, "redis_mode");
+    store->connection.clustered = mode && strncmp(mode, "cluster", strlen("cluster")) == 0;
 }
 
 /* ------------------------------------------------------------------ how long it has been up */

@@ -20,6 +20,9 @@
  * renewal, whatever the answer to the release is: renewing ends before releasing begins, because
  * otherwise a release that is refused would give the key a new lease.
  *
+ * In a cluster the key has the slot of the others: redis+cluster: adds the namespace's tag to a
+ * name without a tag, and redis: at a node of one refuses such a name, whose key would be another.
+ *
  * A key does not name its holder. So a second key beside it names the holder, for operators, and
  * carries their requests. It is written behind each extension of a claim that is held, and
  * with each look at it. A release lets that second key expire: it means nothing without the
@@ -70,7 +73,8 @@ static bool choose_token(struct mrt_id ticket, char token[MRT_REDIS_TOKEN_SIZE])
 static struct mrt_redis_claim *new_claim(struct mrt_redis_store *store,
                                          const struct mrt_command *command)
 {
-    size_t size = strlen(command->queue) + 1;
+    char key[MRT_REDIS_KEY_MAX];
+    size_t size = mrt_redis_claim_key(store, command->queue, key) + 1;
     struct mrt_redis_claim *claim = calloc(1, sizeof *claim + size);
     if (!claim || !choose_token(command->ticket, claim->token)) {
         free(claim);
@@ -79,7 +83,7 @@ static struct mrt_redis_claim *new_claim(struct mrt_redis_store *store,
     claim->session = command->session;
     claim->ticket = command->ticket;
     claim->capacity = command->capacity;
-    memcpy(claim->key, command->queue, size);
+    memcpy(claim->key, key, size);
     TAILQ_INSERT_TAIL(&store->claims, claim, link);
     return claim;
 }
@@ -179,6 +183,22 @@ static bool is_reserved(const struct mrt_command *command)
     return *command->queue == '{';
 }
 
+/* A redis: URI names a node of a cluster, which keeps the key by chance, and redis+cluster: uses
+   another one. */
+bool mrt_redis_claim_is_refused(const struct mrt_redis_store *store, const char *name)
+{
+    return store->connection.clustered && store->address.way == MRT_REDIS_DIRECT &&
+           mrt_redis_claim_is_apart(store, name);
+}
+
+void mrt_redis_claim_refuse(struct mrt_redis_store *store, struct mrt_redis_job *job)
+{
+    mrt_redis_fail(store, job, MORTISE_ENOTSUPPORTED,
+                   "the server is a node of a cluster, where exclusive locks need redis+cluster: "
+                   "or a name as %.80sNAME",
+                   store->address.base);
+}
+
 /* A command for a claim that is not there, and cannot be. */
 static void answer_without(struct mrt_redis_store *store, struct mrt_redis_job *job)
 {
@@ -191,6 +211,8 @@ static void answer_without(struct mrt_redis_store *store, struct mrt_redis_job *
         mrt_redis_fail(store, job, MORTISE_ENAME,
                        "%.80s: the name of an exclusive lock does not begin with \"{\"",
                        job->command.queue);
+    else if (mrt_redis_claim_is_refused(store, job->command.queue))
+        mrt_redis_claim_refuse(store, job);
     else if (session_is_there(store, job))
         mrt_redis_fail(store, job, MORTISE_ENOMEM, "no memory or entropy");
     else
@@ -221,7 +243,7 @@ void mrt_redis_claim_put(struct mrt_redis_store *store, struct mrt_redis_job *jo
     if (claim && !mrt_id_equal(claim->session, job->command.session))
         claim = NULL;
     else if (!claim && job->command.type == MRT_APPEND && !is_reserved(&job->command) &&
-             session_is_there(store, job))
+             !mrt_redis_claim_is_refused(store, job->command.queue) && session_is_there(store, job))
         claim = new_claim(store, &job->command);
     bool ours = claim && (claim->held || claim->outcome_unknown || claim->trying);
     if (!claim || (job->command.type == MRT_REMOVE && !ours)) {

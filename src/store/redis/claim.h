@@ -19,7 +19,7 @@ struct mrt_redis_claim {
     uint64_t fence, capacity;
     uint64_t revoked; /* how many revoke requests it has had */
     char token[MRT_REDIS_TOKEN_SIZE];
-    char key[]; /* the lock's full name */
+    char key[];
 };
 
 struct mrt_redis_claim *mrt_redis_claim_find(const struct mrt_redis_store *store,
@@ -46,6 +46,11 @@ void mrt_redis_claims_lose(struct mrt_redis_store *store, struct mrt_id session)
 bool mrt_redis_claim_work_put(struct mrt_redis_store *store, const struct mrt_redis_job *job);
 /* Releases the key that an attempt set, without an answer; false: the claim has ended meanwhile. */
 bool mrt_redis_claim_undo_put(struct mrt_redis_store *store, const struct mrt_redis_job *job);
+
+/* Whether a claim of this name has to fail here, as is known since the server's first answer; and
+   that failure. */
+bool mrt_redis_claim_is_refused(const struct mrt_redis_store *store, const char *name);
+void mrt_redis_claim_refuse(struct mrt_redis_store *store, struct mrt_redis_job *job);
 
 /* claim_reply.c */
 /* Takes a reply; false: more belong to the job. */

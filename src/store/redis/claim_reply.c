@@ -80,12 +80,28 @@ static void key_reply(struct mrt_redis_store *store, struct mrt_redis_job *job,
     mrt_redis_fail(store, job, error, "%.120s%s", reply->str, advice);
 }
 
+/* The server has said meanwhile that the key may not be used. */
+static void refuse(struct mrt_redis_store *store, struct mrt_redis_job *job,
+                   struct mrt_redis_claim *claim)
+{
+    if (job->taken && mrt_redis_claim_undo_put(store, job)) {
+        job->stage = MRT_REDIS_UNDOING;
+        job->since = mrt_time_now();
+        TAILQ_INSERT_TAIL(&store->sent, job, link);
+        return;
+    }
+    mrt_redis_claim_forget(store, claim);
+    mrt_redis_claim_refuse(store, job);
+}
+
 /* All replies to an attempt have come. */
 static void attempted(struct mrt_redis_store *store, struct mrt_redis_job *job,
                       struct mrt_redis_claim *claim)
 {
     claim->outcome_unknown = false;
-    if (job->taken && job->number > 0 && job->number < MRT_REDIS_NUMBER_MAX) {
+    if (mrt_redis_claim_is_refused(store, job->command.queue)) {
+        refuse(store, job, claim);
+    } else if (job->taken && job->number > 0 && job->number < MRT_REDIS_NUMBER_MAX) {
         mrt_redis_claim_stop_waiting(store, claim);
         claim->held = true;
         claim->fence = (uint64_t)job->number << MRT_REDIS_FENCE_BITS;
@@ -210,7 +226,7 @@ bool mrt_redis_claim_undone(struct mrt_redis_store *store, struct mrt_redis_job 
     if (!claim)
         return false;
     claim->outcome_unknown = claim->leaving = false;
-    if (job->command.type == MRT_APPEND)
+    if (job->command.type == MRT_APPEND || mrt_redis_claim_is_refused(store, job->command.queue))
         mrt_redis_claim_forget(store, claim);
     else
         view_waiting(store, job, claim);

@@ -37,6 +37,8 @@ static void undone(struct mrt_redis_store *store, struct mrt_redis_job *job)
 {
     if (job->command.claim && !mrt_redis_claim_undone(store, job))
         mrt_redis_answer(store, job, MRT_GONE);
+    else if (job->command.claim && mrt_redis_claim_is_refused(store, job->command.queue))
+        mrt_redis_claim_refuse(store, job);
     else if (job->command.type == MRT_APPEND)
         mrt_redis_fail(store, job, MORTISE_ESTORE, "%lld of %llu replicas have the lock",
                        job->copies, (unsigned long long)store->address.replicas);

@@ -43,6 +43,7 @@
 struct mrt_redis_connection {
     int64_t id;      /* 0: not known */
     char server[48]; /* "": not known */
+    bool clustered;  /* the server is a node of a cluster, as far as is known */
 };
 
 /* Where the server is: seek.h. */

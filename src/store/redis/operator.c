@@ -356,9 +356,12 @@ int mrt_redis_list(struct mrt_store *port, const char *name, const char *prefix,
                    mrt_listed_callback callback, void *argument)
 {
     redisReply *reply;
+    char claim[MRT_REDIS_KEY_MAX];
+    mrt_redis_claim_key((const struct mrt_redis_store *)port, name ? name : "", claim);
     const struct mrt_redis_text arguments[] = {mrt_redis_text_of(name ? name : ""),
-                                               mrt_redis_text_of(prefix ? prefix : "")};
-    int error = run_script(port, MRT_REDIS_LIST, arguments, 2, &reply);
+                                               mrt_redis_text_of(prefix ? prefix : ""),
+                                               mrt_redis_text_of(claim)};
+    int error = run_script(port, MRT_REDIS_LIST, arguments, 3, &reply);
     for (size_t i = 0; error == MORTISE_OK && reply && i < reply->elements; i++)
         if (!show_queue(reply->element[i], callback, argument))
             break;
@@ -370,14 +373,15 @@ int mrt_redis_list(struct mrt_store *port, const char *name, const char *prefix,
 
 static int operate(struct mrt_store *port, const char *what, const char *name, uint64_t fence)
 {
-    char number[24];
+    char number[24], claim[MRT_REDIS_KEY_MAX];
     redisReply *reply;
     if (fence % (UINT64_C(1) << MRT_REDIS_FENCE_BITS) != 0)
         return MORTISE_ENOTHELD; /* no ticket's own */
     snprintf(number, sizeof number, "%llu", (unsigned long long)(fence >> MRT_REDIS_FENCE_BITS));
+    mrt_redis_claim_key((const struct mrt_redis_store *)port, name, claim);
     const struct mrt_redis_text arguments[] = {mrt_redis_text_of(what), mrt_redis_text_of(name),
-                                               mrt_redis_text_of(number)};
-    int error = run_script(port, MRT_REDIS_OPERATE, arguments, 3, &reply);
+                                               mrt_redis_text_of(number), mrt_redis_text_of(claim)};
+    int error = run_script(port, MRT_REDIS_OPERATE, arguments, 4, &reply);
     if (reply && (reply->elements != 1 || strcmp(text_at(reply, 0), "DONE") != 0))
         error = MORTISE_ENOTHELD;
     freeReplyObject(reply);

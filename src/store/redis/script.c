@@ -9,6 +9,7 @@
 #include "store/redis/internal.h"
 
 #include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
 #define ARGUMENTS_MAX 12
@@ -78,6 +79,21 @@ size_t mrt_redis_key(const struct mrt_redis_store *store, const char *kind, cons
     return base + middle + end;
 }
 
+/* In the namespace "" a name is another program's as well, and stays as it is. */
+bool mrt_redis_claim_is_apart(const struct mrt_redis_store *store, const char *name)
+{
+    return !strchr(name, '{') && strcmp(store->address.base, "{/}") != 0;
+}
+
+size_t mrt_redis_claim_key(const struct mrt_redis_store *store, const char *name,
+                           char key[MRT_REDIS_KEY_MAX])
+{
+    bool adds = store->address.way == MRT_REDIS_CLUSTER && mrt_redis_claim_is_apart(store, name);
+    int length = snprintf(key, MRT_REDIS_KEY_MAX, "%s%s", name, adds ? store->address.base : "");
+    MRT_ASSERT(length >= 0 && length < MRT_REDIS_KEY_MAX);
+    return (size_t)length;
+}
+
 static void add_key(const struct mrt_redis_store *store, struct keys *keys, const char *kind,
                     const char *name)
 {
@@ -91,6 +107,7 @@ void mrt_redis_script_put(const struct mrt_redis_store *store, struct mrt_redis_
                           const char *name, const struct mrt_redis_text *arguments, size_t count)
 {
     struct keys keys;
+    char claim[MRT_REDIS_KEY_MAX];
     keys.count = 0;
     add_key(store, &keys, "sessions", "");
     add_key(store, &keys, "queues", "");
@@ -105,7 +122,9 @@ void mrt_redis_script_put(const struct mrt_redis_store *store, struct mrt_redis_
         add_key(store, &keys, "q:", name);
     if (used[script] & CELL)
         add_key(store, &keys, "k:", name);
-    if (used[script] & CLAIM && *name)
-        add_key(store, &keys, "n:", name);
+    if (used[script] & CLAIM && *name) {
+        mrt_redis_claim_key(store, name, claim);
+        add_key(store, &keys, "n:", claim);
+    }
     put_call(wire, script, whole, keys.texts, keys.count, arguments, count);
 }

@@ -8,7 +8,7 @@
 #include "mortise.h"
 
 /* Of a key or a channel, with what ends it. */
-#define MRT_REDIS_KEY_MAX (MRT_REDIS_BASE_MAX + MORTISE_NAME_MAX + 260)
+#define MRT_REDIS_KEY_MAX (2 * MRT_REDIS_BASE_MAX + MORTISE_NAME_MAX + 260)
 
 struct mrt_redis_store;
 
@@ -40,6 +40,13 @@ extern const struct mrt_redis_script mrt_redis_scripts[];
 /* A key or a channel of the store's, of a kind that scripts/common.lua names; its length. */
 size_t mrt_redis_key(const struct mrt_redis_store *store, const char *kind, const char *name,
                      char key[MRT_REDIS_KEY_MAX]);
+/* Whether a cluster may keep the key of a claim of this name in another slot than all other keys.
+ */
+bool mrt_redis_claim_is_apart(const struct mrt_redis_store *store, const char *name);
+/* The key of a claim: its name, and in a cluster behind it what puts it into the slot of the
+   others; its length. */
+size_t mrt_redis_claim_key(const struct mrt_redis_store *store, const char *name,
+                           char key[MRT_REDIS_KEY_MAX]);
 /* Calls a script of claims, of one key: by its digest, or in whole. Ends with NULL. */
 __attribute__((sentinel)) void mrt_redis_claim_script_put(struct mrt_redis_wire *wire,
                                                           enum mrt_redis_script_name name,

@@ -1,5 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- mortise_list. ARGV[1] a queue's whole name or "", ARGV[2] else how names are to begin.
+-- mortise_list. ARGV[1] a queue's whole name or "", ARGV[2] else how names are to begin, ARGV[3]
+-- the key of a claim of that name.
 -- One row a queue: name, "CAPACITY KIND", then number, weight, since, label, "1" or "0", whether it
 -- was detached, and for how long it has been left behind, of each ticket but those of the dead that
 -- leave nothing. Of a claim also whose it is: the end of our ticket's identity, with which our tokens
@@ -35,10 +36,10 @@ if ARGV[1] ~= '' then
   local described = call('HGET', queues, ARGV[1])
   if described then show(ARGV[1], described) end
   -- A claim, of whatever program; its key may be in a slot of a cluster that is not kept here.
-  local here, key = pcall(call, 'TYPE', ARGV[1])
+  local here, key = pcall(call, 'TYPE', ARGV[3])
   if here and key.ok == 'string' then
-    local is = call('HMGET', base .. 'n:' .. ARGV[1], 'token', 'number', 'session', 'ticket')
-    local token = call('GET', ARGV[1])
+    local is = call('HMGET', base .. 'n:' .. ARGV[3], 'token', 'number', 'session', 'ticket')
+    local token = call('GET', ARGV[3])
     local ours = is[1] == token
     rows[#rows + 1] = {ARGV[1], '1 exclusive', ours and is[2] or '0', '1', '0',
                        ours and call('HGET', session_key(is[3]), '@label') or '', '0', '0',

@@ -1,9 +1,9 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- mortise_revoke and mortise_break. ARGV[1] "revoke" or "break", 2 queue, 3 the ticket's number
--- ("0": all who hold). {DONE}, {NONE}
+-- ("0": all who hold), 4 the key of a claim of that name. {DONE}, {NONE}
 -- A claim of the same name is its holder's whom claim_show.lua shows, as long as the key has that
 -- one's token; who has it by another program is shown nowhere, and left alone.
-local queue, wanted, done = ARGV[2], tonumber(ARGV[3]), false
+local queue, wanted, claim, done = ARGV[2], tonumber(ARGV[3]), ARGV[4], false
 bury_dead_in(queue)
 
 local function revoke()
@@ -22,17 +22,17 @@ local function revoke()
 end
 
 local function operate_claim()
-  local shown = base .. 'n:' .. queue
+  local shown = base .. 'n:' .. claim
   local is = call('HMGET', shown, 'token', 'number', 'session', 'ticket')
   if not is[1] or (wanted ~= 0 and wanted ~= tonumber(is[2])) then return end
-  local here, key = pcall(call, 'TYPE', queue) -- a cluster may keep it elsewhere
-  if not here or key.ok ~= 'string' or call('GET', queue) ~= is[1] then return end
+  local here, key = pcall(call, 'TYPE', claim) -- a cluster may keep it elsewhere
+  if not here or key.ok ~= 'string' or call('GET', claim) ~= is[1] then return end
   local what = 'gone'
   if ARGV[1] == 'revoke' then
     what = 'revoked ' .. text_of(call('HINCRBY', shown, 'asked', 1))
   else
-    call('DEL', queue, shown)
-    call('PUBLISH', base .. 'w:' .. queue, queue)
+    call('DEL', claim, shown)
+    call('PUBLISH', base .. 'w:' .. claim, claim)
   end
   tell(is[4] .. is[3], what)
   done = true
