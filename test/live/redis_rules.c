@@ -193,6 +193,19 @@ static void test_tls_is_that_of_the_uri_and_never_left_out_silently(void **state
     }
 }
 
+/* Between their hosts are commas too, and names with a port, which are no schemes. */
+static void test_members_of_a_quorum_may_have_several_hosts(void **state)
+{
+    (void)state;
+    mortise_client *client;
+    assert_int_equal(mortise_open("redlock:redis+sentinel://localhost:1,localhost:2/m,"
+                                  "redis+cluster://localhost:3,localhost:4,"
+                                  "redis+cluster://localhost,localhost:5/?session=9s",
+                                  NULL, &client),
+                     MORTISE_OK);
+    mortise_close(client);
+}
+
 /* ------------------------------------------------------------------- secrets */
 
 static void test_se_01_no_password_in_a_uri_and_none_is_shown(void **state)
@@ -396,6 +409,7 @@ int main(void)
         cmocka_unit_test(test_rd_16_the_slot_of_a_namespace),
         cmocka_unit_test(test_uris_that_are_refused),
         cmocka_unit_test(test_tls_is_that_of_the_uri_and_never_left_out_silently),
+        cmocka_unit_test(test_members_of_a_quorum_may_have_several_hosts),
         cmocka_unit_test(test_se_01_no_password_in_a_uri_and_none_is_shown),
         cmocka_unit_test(test_se_01_a_password_that_was_sent_does_not_stay_in_memory),
         cmocka_unit_test(test_se_02_the_password_is_a_line_in_a_safe_file),

@@ -80,7 +80,6 @@ goes_on() {
     run -75 "$MORTISE" run -w 100ms long true
     "$MORTISE" ls long | grep holds
     start run -w 60s long -- touch served
-    until_true waiters long 1
     [ ! -e served ]
     touch enough
     finish "$holder"
@@ -100,7 +99,7 @@ is_master() {
     [[ "$MORTISE_URL" == rediss+sentinel://* ]]
     [ "$(encrypted)" = "yes, checked" ]
     takes_and_leaves a
-    SSL_CERT_FILE="$PLACE/sentinels/ca.pem" "$MORTISE" run --url "${MORTISE_URL%&*}" a true
+    SSL_CERT_FILE="$PLACE/sentinels/ca.pem" "$MORTISE" run -w 60s --url "${MORTISE_URL%&*}" a true
     MORTISE_URL="${MORTISE_URL%&*}&tls=required"
     [ "$(encrypted)" = "yes, certificate not checked" ]
 }
@@ -123,7 +122,7 @@ is_master() {
     python3 "$BATS_TEST_DIRNAME/fake_sentinel.py" "*2\\r\\n\$9\\r\\nlocalhost\\r\\n\$${#port}\\r\\n$port\\r\\n" \
         "$PLACE/sentinels/server" >port 3>&- &
     until_true test -s port
-    "$MORTISE" run --url "$(with sentinels "rediss+sentinel://127.0.0.1:$(cat port)/mymaster")" a true
+    "$MORTISE" run -w 60s --url "$(with sentinels "rediss+sentinel://127.0.0.1:$(cat port)/mymaster")" a true
     "$MORTISE" ls --url "$(with sentinels "rediss+sentinel://127.0.0.1:$(cat port)/mymaster")"
     shows sentinels 0 server
 }
@@ -169,21 +168,40 @@ is_replaced() {
     # A node that names no host means its own, by the name under which it was called.
     server cluster 0 config set cluster-preferred-endpoint-type unknown-endpoint
     shows cluster 0 localhost
-    "$MORTISE" run --url "${MORTISE_URL/127.0.0.1/localhost}" a true
+    "$MORTISE" run -w 60s --url "${MORTISE_URL/127.0.0.1/localhost}" a true
     "$MORTISE" ls --url "${MORTISE_URL/127.0.0.1/localhost}"
     server cluster 0 config set cluster-preferred-endpoint-type ip
     shows cluster 0 server
     shows cluster 2 server
 }
 
+# replaces_node NUMBER: it becomes the master of the namespace's slot.
 replaces_node() {
-    server cluster 3 cluster failover
-    until_true is_master cluster 3
+    until_true is_made_master "$1"
+}
+
+is_made_master() {
+    is_master cluster "$1" || { server cluster "$1" cluster failover && false; }
 }
 
 @test "a hold goes on while its slot's master changes, over TLS" {
     export MORTISE_URL
     MORTISE_URL="$(with cluster "$(python3 "$SERVERS" url "$PLACE/cluster")")&replicas=1"
     [[ "$MORTISE_URL" == rediss+cluster://* ]]
-    goes_on replaces_node
+    goes_on replaces_node 3
+}
+
+# Their servers have two CAs, of which one file has both.
+@test "a quorum of a whole cluster and of masters that sentinels name outlasts a failover of one" {
+    export MORTISE_URL
+    cat "$PLACE"/*/ca.pem >both.pem
+    local sentinels
+    sentinels=$(python3 "$SERVERS" url "$PLACE/sentinels")
+    MORTISE_URL="redlock:$sentinels,$sentinels/1,$(python3 "$SERVERS" url "$PLACE/cluster")"
+    MORTISE_URL+="?session=60s&answer=9s&tls_ca=$PWD/both.pem"
+    [ "$(encrypted)" = "yes, checked" ]
+    run "$MORTISE" doctor
+    [[ "$output" =~ server\ +Redis\ [0-9.]+(\ \+\ Redis\ [0-9.]+){2}$'\n' ]]
+    goes_on replaces_node 2
+    run -0 "$MORTISE" ls --url "$(with cluster "$(python3 "$SERVERS" url "$PLACE/cluster")")" long
 }

@@ -4,7 +4,8 @@
  * know nothing of each other.
  *
  *   redlock:redis://a,redis://b,redis://c?answer=50ms&lease=10s
- *   redlock:URI,URI,...        stores of any kind, each without a query of its own
+ *   redlock:URI,URI,...        stores of any kind, each without a query of its own; a member that
+ *                              has several hosts, as redis+cluster://a:1,b:2, is one URI
  *
  * `answer` is how long a member may take to answer; every member gets the rest of the query. Only
  * this family knows the members. To the engine they are one store behind the port, whose session
@@ -262,13 +263,17 @@ static void quorum_abandon(struct mrt_store *port)
 
 /* ------------------------------------------------------------------ opening */
 
-/* Whether a URI begins here: a scheme and its colon. */
+/* Whether a URI begins here: a scheme and its colon; and not another host of the same member, with
+   its port. */
 static bool begins_uri(const char *text)
 {
     const char *c = text;
     while (isalnum((unsigned char)*c) || *c == '+' || *c == '-')
         c++;
-    return c > text && *c == ':' && !isdigit((unsigned char)*text);
+    if (c == text || *c != ':' || isdigit((unsigned char)*text))
+        return false;
+    size_t digits = strspn(c + 1, "0123456789");
+    return digits == 0 || !strchr(",/?", c[1 + digits]);
 }
 
 /* Takes the next member's address off the list; its length. */
