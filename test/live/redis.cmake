@@ -5,6 +5,12 @@ if(NOT MORTISE_REDIS)
 endif()
 mortise_suite(NAME redis_rules SOURCES redis_rules.c LABELS store)
 target_link_libraries(test_redis_rules PRIVATE mortise_needs)
+mortise_suite(NAME redis_referral SOURCES redis_referral.c LABELS store)
+target_link_libraries(test_redis_referral PRIVATE mortise_needs)
+mortise_suite(NAME redis_referral_defects SOURCES redis_referral.c ../defect_run.c
+              LIBRARIES mortise_core_defects mortise_outer_defects
+              mortise_store_zookeeper_defects LABELS defects TIMEOUT 240)
+target_link_libraries(test_redis_referral_defects PRIVATE mortise_needs)
 
 find_program(REDIS_SERVER redis-server)
 if(NOT REDIS_SERVER)
