@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What decides where a client of sentinels, or of a cluster, sends its commands, and under which
- * key a claim is kept there: rules without a server, each of which a mutant breaks
- * (redis_referral_defects). The suites redis_sentinel, redis_reshard and redis_tls_several have the
- * servers.
+ * Where a client of sentinels, or of a cluster, sends its commands, and under which key a claim is
+ * kept there: rules without a server, each of which a mutant breaks (redis_referral_defects). The
+ * suites redis_sentinel, redis_reshard and redis_tls_several have the servers.
  */
 #include "cmocka_all.h"
 #include "store/redis/claim.h"
@@ -55,7 +54,7 @@ static void expect(const struct row *row, enum mrt_redis_referral referral,
     assert_string_equal(text, row->host);
 }
 
-/* What a server says of itself, which is called "here". */
+/* The answers of a server that is called "here" about itself. */
 static void expect_checked(const char *uri, const struct row *rows, size_t count)
 {
     const struct mrt_redis_address address = address_of(uri);

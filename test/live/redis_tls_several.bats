@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
 # TLS together with sentinels, and with a cluster: real servers, which speak nothing else. Each is
-# checked by the name by which it is called. What is of TLS alone is in redis_tls.bats.
+# checked by the name by which it is called. The rules of TLS alone are in redis_tls.bats.
 load ../cli/helper
 
 SERVERS="$BATS_TEST_DIRNAME/../../tools/servers"
