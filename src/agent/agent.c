@@ -50,6 +50,10 @@ static int open_store(struct mrt_agent *agent, const struct mrt_uri *uri, mrt_ti
     if (error == MORTISE_OK && strcmp(ops->scheme, "memory") == 0)
         error = mrt_error(MORTISE_ENOTSUPPORTED, "memory: keeps nothing when the agent is started "
                                                  "again: name a store that does, as sqlite:");
+    if (error == MORTISE_OK && ops->is_tied)
+        error = mrt_error(MORTISE_ENOTSUPPORTED,
+                          "locks of a form end when the agent dies, while its clients still trust "
+                          "them: leave form= out");
     if (error == MORTISE_OK)
         error = mrt_namespace_prefix(mrt_uri_parameter(uri, "namespace"), agent->prefix);
     if (error == MORTISE_OK &&

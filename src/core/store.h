@@ -258,6 +258,7 @@ struct mrt_store_ops {
     bool values;     /* tickets may have values, and OBSERVE is known */
     bool cells;      /* CELL_GET and CELL_SET are known */
     bool claims_end; /* with their session in any case: not detached, and without a delay */
+    bool is_tied;    /* locks end with the process's connections, before their lease is over */
     mortise_capabilities capabilities;
 
     /* Finds the form that this URI means, if a store of this scheme has several: 0 and its ops, or

@@ -180,6 +180,15 @@ check_client() {
     [[ "$status" -ne 0 && "$output" == *"memory: keeps nothing"* ]]
 }
 
+@test "a store whose locks end with the agent, while clients trust them, is refused" {
+    for url in "mysql://u@127.0.0.1:1/d?form=get_lock" "postgresql://u@127.0.0.1:1/d?form=advisory" \
+        "postgresql://u@127.0.0.1:1/d?form=row"; do
+        run timeout 60 "$MORTISE" agent --url "$url" --socket "$T/agent.sock"
+        [ "$status" -ne 0 ]
+        [[ "$output" == *"leave form= out"* ]]
+    done
+}
+
 @test "another user is refused" {
     [ "$(id -u)" -eq 0 ] || skip "needs root"
     setpriv --reuid nobody --regid nogroup --clear-groups true || skip "no user nobody"

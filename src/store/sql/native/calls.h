@@ -21,7 +21,7 @@ void mrt_native_abandon(struct mrt_store *store);
 /* The calls of every form; `which` is `named` or `row`. No session outlives its connections, so a
    claim cannot be detached. */
 #define MRT_NATIVE_CALLS(which)                                                               \
-    .any_thread = true, .claims_end = true, .open = mrt_native_open_##which,                  \
+    .any_thread = true, .claims_end = true, .is_tied = true, .open = mrt_native_open_##which, \
     .submit = mrt_native_submit, .fd = mrt_sql_fd, .next = mrt_native_next,                   \
     .process = mrt_native_process, .asks_apart = mrt_sql_asks_apart, .list = mrt_native_list, \
     .traffic = mrt_sql_traffic, .lease = mrt_sql_lease, .address = mrt_sql_address,           \
