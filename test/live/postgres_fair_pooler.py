@@ -3,10 +3,12 @@
 """A pooler with a fair face: before another pooler, it greets each client with the number of the
 server's process that the pooler will use next, so that nothing shows at first.
 
-    postgres_fair_pooler.py PORT NUMBER [FILE]     prints the port where it listens
+    postgres_fair_pooler.py PORT NUMBER [FILE]     prints the port where it listens, and a line for
+                                                   each client that connects
 
-Once FILE is there, it is removed, and the next answer that begins with the values of its request
-gets those of another, as if a pooler had mixed up two clients.
+A parameter in GREETING=name=value is added to each greeting. Once FILE is there, it is removed, and
+the next answer that begins with the values of its request gets those of another, as if a pooler had
+mixed up two clients.
 """
 
 import os
@@ -27,6 +29,13 @@ def mix_up(data, file):
     return data[:at] + bytes([data[at] ^ 1]) + data[at + 1:]
 
 
+def added():
+    """The message that a parameter has this value."""
+    words = os.environ.get("GREETING", "").encode().split(b"=")
+    text = b"".join(word + b"\0" for word in words if word)
+    return b"S" + struct.pack(">I", 4 + len(text)) + text if text else b""
+
+
 def pass_on(source, to, number=None, file=None):
     """Until one side ends; a greeting's number, once, is changed."""
     seen = b""
@@ -38,7 +47,7 @@ def pass_on(source, to, number=None, file=None):
             at = seen.find(b"K" + struct.pack(">I", 12))
             if at < 0 or len(seen) < at + 13:
                 continue
-            data = seen[:at + 5] + struct.pack(">I", number) + seen[at + 9:]
+            data = seen[:at] + added() + seen[at:at + 5] + struct.pack(">I", number) + seen[at + 9:]
             number = None
         to.sendall(data)
     to.shutdown(socket.SHUT_WR)
@@ -57,6 +66,7 @@ def main():
     print(listener.getsockname()[1], flush=True)
     while True:
         client = listener.accept()[0]
+        print("client", flush=True)
         server = socket.create_connection(("127.0.0.1", port))
         threading.Thread(target=run, args=(client, server), daemon=True).start()
         threading.Thread(target=run, args=(server, client, number, *sys.argv[3:]), daemon=True).start()

@@ -138,12 +138,17 @@ has_granted() {
     ends_well
 }
 
+# has_clients COUNT: as many connections have been made to the pooler with a fair face.
+has_clients() {
+    [ "$(grep -c client fair)" -ge "$1" ]
+}
+
 @test "SQ-10 a pooler that does not show at first is found by a renewal" {
     renew_connections
     backend=$(psql -X -q -t -A -c 'SELECT pg_backend_pid()' "$(at 1)")
     python3 "$FAIR" "$(port_of "$(at 1)")" "$backend" >fair 3>&- &
     until_true test -s fair
-    fair="postgresql://mortise@127.0.0.1:$(cat fair)/mortise?sslmode=disable&gssencmode=disable&lease=3s"
+    fair="postgresql://mortise@127.0.0.1:$(head -n 1 fair)/mortise?sslmode=disable&gssencmode=disable&lease=3s"
     start run --url "$fair" hidden -- sh -c 'touch holding; while [ ! -e over ]; do sleep 0.02; done'
     holder=$PID
     until_true test -e holding
@@ -153,7 +158,7 @@ has_granted() {
     start run -w 60s --url "$fair" hidden -- touch served
     until_true sh -c '"$MORTISE" ls --url "$0" hidden | grep -q "^hidden *1 "' "$(at 0)"
     sql "SELECT pg_terminate_backend($backend)" >/dev/null
-    sleep 4 # renewals, in other processes
+    until_true has_clients 3 # a renewal in another process makes the holder connect anew
     touch over
     all_end_with 0 "$holder" "$PID"
     [ -e served ]
@@ -162,7 +167,7 @@ has_granted() {
 @test "SQ-10 an answer that is another client's ends the connection, and no lock" {
     python3 "$FAIR" "$(port_of "$(at 0)")" 1 "$T/mix" >fair 3>&- &
     until_true test -s fair
-    mixed="postgresql://mortise@127.0.0.1:$(cat fair)/mortise?sslmode=disable&gssencmode=disable&lease=3s"
+    mixed="postgresql://mortise@127.0.0.1:$(head -n 1 fair)/mortise?sslmode=disable&gssencmode=disable&lease=3s"
     start run --url "$mixed" mixed -- sh -c 'touch holding; while [ ! -e over ]; do sleep 0.02; done'
     until_true test -e holding
     before=$(connections)
@@ -171,6 +176,16 @@ has_granted() {
     until_true is_connected_anew "$before"
     touch over
     all_end_with 0 "$PID"
+}
+
+@test "SQ-10 a server that says it is CockroachDB has no form" {
+    GREETING=crdb_version=23.1 python3 "$FAIR" "$(port_of "$(at 0)")" 1 >fair 3>&- &
+    until_true test -s fair
+    said="postgresql://mortise@127.0.0.1:$(head -n 1 fair)/mortise?sslmode=disable&gssencmode=disable"
+    for form in advisory row; do
+        run ! "$MORTISE" run -w 20s --url "$said&form=$form" a -- true
+        [[ "$output" == *"the server is CockroachDB"* ]]
+    done
 }
 
 @test "SQ-10 pgpool, which splits transactions, is refused where it does so" {
