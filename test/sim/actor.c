@@ -200,6 +200,8 @@ bool actor_may_fail(const struct actor *actor, int error, bool try_only)
                world->phase != PHASE_CHAOS;
     if (error == MORTISE_EUNREACHABLE)
         return client->closing || try_only;
+    if (error == MORTISE_ESETUP) /* what splits transactions cannot be used */
+        return world->drawn.pg_split > 0;
     if (error == MORTISE_ESTALE) /* a standby that was behind has been promoted */
         return world->drawn.pg_lag_us > 0;
     if (error == MORTISE_ESTORE) /* too few replicas have it; nobody can be told */

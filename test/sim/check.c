@@ -8,6 +8,9 @@
 
 #include <stdarg.h>
 
+/* A waiter behind a pooler looks so often, times its place: sql/poll.c. */
+#define LOOK_MAX (250 * MRT_MILLISECOND)
+
 _Noreturn void check_fail(struct world *world, int client, int queue, const char *format, ...)
 {
     va_list arguments;
@@ -52,8 +55,8 @@ static bool is_quiet_or_still(const struct world *world)
     return p->agent_crash_every_us + p->agent_pause_every_us + p->agent_cut_every_us +
                p->agent_signal_every_us + p->zk_trouble_every_us + p->trouble_every_us +
                p->redis_copyless + p->pg_conflict + p->pg_full + p->pg_notify_late_us +
-               p->zk_outsider_every_us + p->zk_impostor + p->lose_command + p->lose_reply +
-               p->early_unknown + p->refuse + p->refuse_for_good + p->cut_every_us +
+               p->pg_split + p->zk_outsider_every_us + p->zk_impostor + p->lose_command +
+               p->lose_reply + p->early_unknown + p->refuse + p->refuse_for_good + p->cut_every_us +
                p->pause_every_us + p->busy + p->timer_late_us + p->old_answers ==
            0;
 }
@@ -369,6 +372,13 @@ static mrt_time way_back(const struct world *world)
     return (12 * p->delay_us + steps * (p->pg_work_us + 2) + 200) * MRT_MICROSECOND;
 }
 
+/* Nobody is told behind a pooler. */
+static mrt_time until_looked(const struct world *world)
+{
+    const struct profile *p = &world->drawn;
+    return p->pg_pooled > 0 ? p->clients * p->actors * LOOK_MAX : 0;
+}
+
 /* Where each grant notifies the next waiter, a departure may let in several, one after the other.
  */
 static mrt_time idle_limit(const struct world *world, int queue)
@@ -380,7 +390,7 @@ static mrt_time idle_limit(const struct world *world, int queue)
         chain++;
         reactions += 2 * GRIPS_MAX + 2;
     }
-    return chain * (way_back(world) + until_left(world)) +
+    return chain * (way_back(world) + until_left(world) + until_looked(world)) +
            (reactions * (p->reaction_us + 1) + p->fair_us) * MRT_MICROSECOND;
 }
 
@@ -417,7 +427,7 @@ void check_step(struct world *world)
 {
     bool calm = is_calm(world);
     if (world_has(world, LOCK_ELECTION))
-        election_check(world, calm, 3 * round_trip(world));
+        election_check(world, calm && world->drawn.pg_pooled == 0, 3 * round_trip(world));
     for (int queue = 0; queue < world->drawn.queues; queue++) {
         check_queue(world, queue);
         if (is_calm_or_still(world))

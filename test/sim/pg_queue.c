@@ -120,6 +120,7 @@ static struct pg_row ticket_of(const struct pg_backend *backend, const struct ne
 {
     struct pg_row row = {.table = PG_TICKET,
                          .number = newcomer->queue->number,
+                         .since = pg_clock(backend->server),
                          .weight = pg_number(backend, 4),
                          .capacity = pg_number(backend, 6),
                          .linger = pg_number(backend, 11) == 1,
@@ -171,11 +172,22 @@ static void answer(struct pg_backend *backend, const struct newcomer *newcomer,
     pg_column(backend, 1);
 }
 
+/* Something has ended the transaction that had the queue's row locked. */
+static bool is_split(const struct pg_backend *backend)
+{
+    return pg_says(backend, "xmin = pg_current_xact_id()::xid") &&
+           !pg_holds(backend, PG_QUEUE, pg_text(backend, 1));
+}
+
 enum pg_end pg_append(struct pg_backend *backend)
 {
     struct newcomer newcomer;
     struct pg_row row;
     bool there = has_session(backend);
+    if (is_split(backend)) {
+        snprintf(backend->error, sizeof backend->error, "22P02");
+        return PG_DONE;
+    }
     if (there && pg_says(backend, " FOR SHARE") &&
         !pg_lock(backend, PG_SESSION, pg_text(backend, 3), false))
         return PG_WAITS;
@@ -220,7 +232,7 @@ enum pg_end pg_view(struct pg_backend *backend)
     pg_column(backend, at + 1 < line.count);
     pg_column(backend, ticket->asked);
     pg_column(backend, at);
-    pg_column(backend, 0);
+    pg_column(backend, pg_clock(backend->server) - ticket->since);
     return PG_DONE;
 }
 

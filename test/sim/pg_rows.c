@@ -213,6 +213,15 @@ bool pg_lock(struct pg_backend *backend, enum pg_table table, const char *key, b
     return true;
 }
 
+bool pg_holds(const struct pg_backend *backend, enum pg_table table, const char *key)
+{
+    const struct pg_lock *lock = backend->server->locks;
+    while (lock &&
+           (lock->backend != backend || lock->table != table || strcmp(lock->key, key) != 0))
+        lock = lock->next;
+    return lock;
+}
+
 static void unlock_all(struct pg_backend *backend)
 {
     struct pg_lock **link = &backend->server->locks, *lock;
@@ -243,21 +252,22 @@ void pg_notify(struct pg_backend *backend, const char *channel, const char *form
 static void turn_ear(struct pg_backend *backend, const struct pg_ear *ear)
 {
     int i = 0;
-    while (i < backend->ear_count && strcmp(backend->ears[i].channel, ear->channel) != 0)
+    while (i < backend->process.ear_count &&
+           strcmp(backend->process.ears[i].channel, ear->channel) != 0)
         i++;
-    if (i == (int)(sizeof backend->ears / sizeof backend->ears[0]))
+    if (i == (int)(sizeof backend->process.ears / sizeof backend->process.ears[0]))
         abort();
-    if (i == backend->ear_count)
-        backend->ear_count++;
-    backend->ears[i] = *ear;
+    if (i == backend->process.ear_count)
+        backend->process.ear_count++;
+    backend->process.ears[i] = *ear;
     if (!ear->on)
-        backend->ears[i] = backend->ears[--backend->ear_count];
+        backend->process.ears[i] = backend->process.ears[--backend->process.ear_count];
 }
 
 static bool hears(const struct pg_backend *backend, const char *channel)
 {
-    for (int i = 0; i < backend->ear_count; i++)
-        if (strcmp(backend->ears[i].channel, channel) == 0)
+    for (int i = 0; i < backend->process.ear_count; i++)
+        if (strcmp(backend->process.ears[i].channel, channel) == 0)
             return true;
     return false;
 }

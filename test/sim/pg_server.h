@@ -31,6 +31,11 @@
  *    that does not wait either; the sequence goes on up to 32 numbers later.
  *  - A standby that is promoted has all commits, or, if it lags, some of them.
  *
+ * A pooler may be before them, which greets clients with a number of its own, and gives a
+ * transaction another process than the last one had, with what others have left in it.
+ * Notifications to a process that serves nobody are lost. Or something that splits transactions, as
+ * pgpool may: the first statement is committed, and its locks are free, before the next one comes.
+ *
  * Not promised: plans, types, permissions, refusals of an index; anything of statements that the
  * store does not have. Of those it leaves out forms, lists and durable holds.
  */
@@ -44,6 +49,7 @@
 #include <stdarg.h>
 
 #define PG_SERVERS 2
+#define PG_POOL 2
 #define PG_ID_SIZE 33
 #define PG_KEY_SIZE 68
 #define PG_CHANNEL_SIZE 80
@@ -63,7 +69,7 @@ struct pg_row {
     mrt_time lives_until;   /* SESSION: in true time, whatever is done to the clock */
     char queue[24], kind[24];
     int64_t number; /* QUEUE, TICKET; CELL: its version */
-    int64_t weight, capacity, asked, delay;
+    int64_t weight, capacity, asked, delay, since;
     bool linger;
     char value[2 * sizeof(uint64_t) + 1]; /* in hexadecimal; "": NULL */
     int64_t fence;                        /* CELL */
@@ -107,7 +113,17 @@ struct pg_bytes {
 
 enum pg_due { PG_NOTHING, PG_EXECUTE, PG_COMMIT };
 
-/* A process of the server's, for one connection; without a stream an operator's. */
+/* A process of the server's, as far as it lasts: its own settings, statements and channels. */
+struct pg_process {
+    int64_t id; /* 0: there is none yet */
+    bool prepared[MRT_PG_STATEMENT_COUNT];
+    char schema[64];
+    int64_t patience_ms; /* statement_timeout, and of an idle transaction */
+    struct pg_ear ears[64];
+    int ear_count;
+};
+
+/* A connection, with the process that serves it; without a stream an operator's. */
 struct pg_backend {
     struct task step; /* first */
     struct task post; /* notifications are told */
@@ -115,14 +131,9 @@ struct pg_backend {
     struct pg_server *server;
     struct stream *stream; /* NULL: the client has gone */
     struct peer *peer;
-    int64_t id;
+    struct pg_process process;
     struct pg_bytes inbox, outbox, mail;
-    bool started, over;
-    bool prepared[MRT_PG_STATEMENT_COUNT];
-    char schema[64];
-    int64_t patience_ms; /* statement_timeout, and of an idle transaction */
-    struct pg_ear ears[64];
-    int ear_count;
+    bool started, over, assigned; /* assigned: the process is this transaction's */
     /* Of the statement under way. */
     enum pg_due due;
     int statement; /* -1: LISTEN, UNLISTEN */
@@ -138,11 +149,13 @@ struct pg_backend {
     char error[6];
     struct {
         bool null;
-        char text[40];
+        char text[96];
     } columns[PG_COLUMNS_MAX];
     int column_count;
     /* Of the transaction. */
     bool in_transaction, failed, hurries;
+    char schema[64]; /* the process's settings, or this transaction's */
+    int64_t patience_ms;
     int64_t began;
     struct pg_change *changes;
     int change_count, change_room;
@@ -161,6 +174,7 @@ struct pg_server {
     int64_t sequence;
     struct pg_lock *locks;
     struct pg_backend *backends;
+    struct pg_process pool[PG_POOL];
     mrt_time frozen_until, down_until;
 };
 
@@ -187,6 +201,8 @@ void pg_see(struct pg_backend *backend); /* a statement begins */
    to wait, and the statement is done anew when it may go on. */
 bool pg_lock(struct pg_backend *backend, enum pg_table table, const char *key, bool exclusive);
 bool pg_is_locked(const struct pg_backend *backend, enum pg_table table, const char *key);
+/* Whether this transaction has the row's lock. */
+bool pg_holds(const struct pg_backend *backend, enum pg_table table, const char *key);
 void pg_write(struct pg_backend *backend, const struct pg_row *row);
 void pg_delete(struct pg_backend *backend, enum pg_table table, const char *key);
 __attribute__((format(printf, 3, 4))) void pg_notify(struct pg_backend *backend,

@@ -87,6 +87,7 @@ static const struct {
     {SIM_TEXT_SQL_PG_LINGER_UNTOLD, MRT_PG_APPEND, "WHERE linger", "WHERE false"},
     {SIM_TEXT_SQL_PG_FROZEN_NOW, MRT_PG_RENEW, "clock_timestamp()", "now()"},
     {SIM_TEXT_SQL_PG_OLD_EPOCH, MRT_PG_APPEND, "epoch = $9", "true"},
+    {SIM_TEXT_SQL_PG_SPLIT, MRT_PG_APPEND, "xmin = pg_current_xact_id()::xid", "true"},
     {SIM_TEXT_SQL_PG_REAP_ALL, MRT_PG_REAP, "s.expires <= clock_timestamp()", "true"},
     {SIM_TEXT_SQL_PG_CELL_BLIND, MRT_PG_CELL_WRITE, "END = $2::numeric", "END >= 0"},
 };
@@ -143,31 +144,72 @@ static bool has_tickets(const struct pg_rows *rows, const char *session, const c
 
 /* ------------------------------------------------------------------ connections */
 
+/* Whether a setting is for this transaction alone: another process was told of. */
+static bool is_brief(const struct pg_backend *backend, int parameter)
+{
+    int64_t told = pg_number(backend, parameter);
+    return told != 0 && (told != backend->process.id || !pg_says(backend, "pg_backend_pid()"));
+}
+
+static void set_schema(struct pg_backend *backend, const char *schema, bool brief)
+{
+    snprintf(backend->schema, sizeof backend->schema, "%s", schema);
+    if (!brief)
+        memcpy(backend->process.schema, backend->schema, sizeof backend->schema);
+}
+
+static void set_patience(struct pg_backend *backend, int64_t patience_ms, bool brief)
+{
+    backend->patience_ms = patience_ms;
+    if (!brief)
+        backend->process.patience_ms = patience_ms;
+}
+
 static enum pg_end do_pin(struct pg_backend *backend)
 {
-    (void)backend;
+    set_schema(backend, "", is_brief(backend, 1));
     return PG_DONE;
 }
 
 static enum pg_end do_setup(struct pg_backend *backend)
 {
-    backend->patience_ms = pg_number(backend, 1);
+    set_patience(backend, pg_number(backend, 1), is_brief(backend, 4));
     return PG_DONE;
 }
 
 static enum pg_end do_enter(struct pg_backend *backend)
 {
-    snprintf(backend->schema, sizeof backend->schema, "%s", pg_text(backend, 1));
+    set_schema(backend, pg_text(backend, 1), is_brief(backend, 3));
     return PG_DONE;
+}
+
+static enum pg_end do_brief(struct pg_backend *backend)
+{
+    char text[sizeof backend->columns[0].text];
+    set_schema(backend, pg_text(backend, 1), true);
+    set_patience(backend, pg_number(backend, 2), true);
+    snprintf(text, sizeof text, "%s%s%s", pg_text(backend, 4), pg_text(backend, 5),
+             pg_text(backend, 6));
+    pg_column_text(backend, text);
+    return PG_DONE;
+}
+
+/* Whether somebody has left something in it. */
+static bool is_used(const struct pg_process *process)
+{
+    for (int i = 0; i < MRT_PG_STATEMENT_COUNT; i++)
+        if (process->prepared[i])
+            return true;
+    return process->ear_count > 0;
 }
 
 static enum pg_end do_identify(struct pg_backend *backend)
 {
     pg_column(backend, mrt_sql_schema_version);
-    pg_column(backend, backend->id);
+    pg_column(backend, backend->process.id);
     pg_column(backend, !pg_is_primary(backend->server));
     pg_column(backend, 1); /* no commit waits for a standby */
-    pg_column(backend, 0); /* nobody has used this process before */
+    pg_column(backend, is_used(&backend->process));
     return PG_DONE;
 }
 
@@ -267,7 +309,7 @@ static enum pg_end do_renew(struct pg_backend *backend)
     pg_write(backend, &row);
     pg_column(backend, count);
     pg_column(backend, asked);
-    pg_column(backend, backend->id);
+    pg_column(backend, backend->process.id);
     return PG_DONE;
 }
 
@@ -441,6 +483,7 @@ static const struct {
     [MRT_PG_PIN] = {do_pin, true},
     [MRT_PG_SETUP] = {do_setup, true},
     [MRT_PG_ENTER] = {do_enter, true},
+    [MRT_PG_BRIEF] = {do_brief, true},
     [MRT_PG_IDENTIFY] = {do_identify, true},
     [MRT_PG_ASYNC] = {do_async, true},
     [MRT_PG_ASYNC_EMPTY] = {do_async, true},
@@ -474,6 +517,12 @@ static const struct {
     [MRT_PG_BREAK] = {pg_leave, false},
 };
 
+static bool makes_settings(int statement)
+{
+    return statement == MRT_PG_PIN || statement == MRT_PG_SETUP || statement == MRT_PG_ENTER ||
+           statement == MRT_PG_BRIEF;
+}
+
 enum pg_end pg_execute(struct pg_backend *backend)
 {
     bool reads = backend->statement >= 0 && all[backend->statement].reads;
@@ -489,6 +538,10 @@ enum pg_end pg_execute(struct pg_backend *backend)
     if (backend->statement >= 0) {
         if (!all[backend->statement].run)
             abort();
+        if (!backend->schema[0] && !makes_settings(backend->statement)) {
+            snprintf(backend->error, sizeof backend->error, "42P01"); /* no such table */
+            return PG_DONE;
+        }
         backend->text = mistaken(backend->statement,
                                  mrt_pg_statement((enum mrt_pg_statement)backend->statement)->text);
         end = all[backend->statement].run(backend);

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #define WORK_MIN MRT_MICROSECOND
+#define POOLERS_OWN 1000000 /* no process has such a number */
 
 /* ------------------------------------------------------------------ bytes */
 
@@ -61,11 +62,13 @@ static void add_empty(struct pg_bytes *to, char type)
     end(to, begin(to, type));
 }
 
+/* An error of the store's own making says so in braces. */
 static void add_error(struct pg_bytes *to, const char *severity, const char *code)
 {
     size_t at = begin(to, 'E');
     const char fields[] = {'S', 'V', 'C', 'M'};
-    const char *const texts[] = {severity, severity, code, "by chance"};
+    const char *text = strcmp(code, "22P02") == 0 ? "{transactions are split}" : "by chance";
+    const char *const texts[] = {severity, severity, code, text};
     for (size_t i = 0; i < sizeof fields; i++) {
         add(to, &fields[i], 1);
         add_text(to, texts[i]);
@@ -101,7 +104,7 @@ static struct pg_backend *new_backend(struct pg_server *server)
     if (!backend)
         abort();
     backend->server = server;
-    backend->id = ++server->cluster->next_id;
+    backend->process.id = ++server->cluster->next_id;
     backend->next = server->backends;
     server->backends = backend;
     return backend;
@@ -183,7 +186,7 @@ static void note(const struct pg_backend *backend, const char *what)
 {
     int64_t number = strtoll(backend->columns[0].text, NULL, 10);
     trace_note(world_of(backend), TRACE_APPLY, backend->peer ? backend->peer->index : -1, NO_QUEUE,
-               what, backend->id, backend->column_count > 0 ? number : 0, 0);
+               what, backend->process.id, backend->column_count > 0 ? number : 0, 0);
 }
 
 /* The transaction has ended; its result goes to the client after a Sync. */
@@ -243,6 +246,28 @@ static void add_columns(struct pg_backend *backend)
     end(to, at);
 }
 
+static void begin_transaction(struct pg_backend *backend)
+{
+    if (!backend->in_transaction) {
+        backend->began = pg_clock(backend->server);
+        backend->patience_ms = backend->process.patience_ms;
+        memcpy(backend->schema, backend->process.schema, sizeof backend->schema);
+    }
+    backend->in_transaction = true;
+}
+
+/* Something before the server may commit too soon. */
+static void split(struct pg_backend *backend)
+{
+    struct world *world = world_of(backend);
+    if (backend->statement != MRT_PG_BUMP || world->profile.pg_split == 0 ||
+        !random_chance(&world->random, world->profile.pg_split))
+        return;
+    note(backend, "SPLIT");
+    pg_commit(backend);
+    begin_transaction(backend);
+}
+
 static void execute(struct pg_backend *backend)
 {
     bool late = backend->waits && backend->patience_ms > 0 &&
@@ -274,6 +299,7 @@ static void execute(struct pg_backend *backend)
     size_t at = begin(&backend->outbox, 'C');
     add_text(&backend->outbox, "SELECT 1");
     end(&backend->outbox, at);
+    split(backend);
 }
 
 static void commit(struct pg_backend *backend)
@@ -289,7 +315,7 @@ static void commit(struct pg_backend *backend)
         note(backend, "COMMIT");
         pg_commit(backend);
     }
-    backend->failed = false;
+    backend->failed = backend->assigned = false;
     add_ready(backend);
     flush(backend, &backend->outbox);
     flush(backend, &backend->mail);
@@ -326,6 +352,7 @@ static const char *text_in(struct message *message)
 static void greet(struct pg_backend *backend)
 {
     struct pg_bytes *to = &backend->outbox;
+    bool is_pooled = world_of(backend)->drawn.pg_pooled > 0;
     const char *standby = pg_is_primary(backend->server) ? "off" : "on";
     const char *const words[] = {"server_version",
                                  "15.0",
@@ -347,7 +374,7 @@ static void greet(struct pg_backend *backend)
         end(to, at);
     }
     at = begin(to, 'K');
-    add_number(to, backend->id, 4);
+    add_number(to, backend->process.id + (is_pooled ? POOLERS_OWN : 0), 4);
     add_number(to, 7, 4);
     end(to, at);
     add_ready(backend);
@@ -380,11 +407,11 @@ static void parse(struct pg_backend *backend, struct message *message)
         int statement = statement_of(name);
         if (strcmp(mrt_pg_statement((enum mrt_pg_statement)statement)->text, text) != 0)
             abort();
-        if (backend->prepared[statement]) {
+        if (backend->process.prepared[statement]) {
             fail(backend, "42P05");
             return;
         }
-        backend->prepared[statement] = true;
+        backend->process.prepared[statement] = true;
     } else if ((backend->unnamed = statement_of_text(text)) < 0) {
         backend->wanted.on = strncmp(text, "LISTEN ", 7) == 0;
         snprintf(backend->wanted.channel, sizeof backend->wanted.channel, "%s",
@@ -424,17 +451,26 @@ static void bind_values(struct pg_backend *backend, struct message *message)
     for (int i = 0; i < count; i++)
         bind_value(backend, message, format_count > i && short_at(formats + 2 * i) == 1);
     backend->statement = *name ? statement_of(name) : backend->unnamed;
-    if (*name && !backend->prepared[backend->statement])
+    if (*name && !backend->process.prepared[backend->statement])
         fail(backend, "26000");
     else
         add_empty(&backend->outbox, '2');
 }
 
-static void begin_transaction(struct pg_backend *backend)
+/* A pooler gives the next transaction another process, or not. */
+static void assign(struct pg_backend *backend)
 {
-    if (!backend->in_transaction)
-        backend->began = pg_clock(backend->server);
-    backend->in_transaction = true;
+    struct world *world = world_of(backend);
+    if (!backend->assigned && world->drawn.pg_pooled > 0 &&
+        random_chance(&world->random, world->drawn.pg_pooled)) {
+        struct pg_process *next = &backend->server->pool[random_below(&world->random, PG_POOL)];
+        struct pg_process last = backend->process;
+        if (next->id == 0)
+            next->id = ++backend->server->cluster->next_id;
+        backend->process = *next;
+        *next = last;
+    }
+    backend->assigned = true;
 }
 
 static void take(struct pg_backend *backend, struct message *message)
@@ -448,11 +484,13 @@ static void take(struct pg_backend *backend, struct message *message)
         backend->due = PG_COMMIT;
     else if (backend->failed)
         return;
-    else if (message->type == 'P')
+    else if (message->type == 'P') {
+        assign(backend);
         parse(backend, message);
-    else if (message->type == 'B')
+    } else if (message->type == 'B') {
+        assign(backend);
         bind_values(backend, message);
-    else if (message->type == 'E') {
+    } else if (message->type == 'E') {
         world->operations++;
         begin_transaction(backend);
         backend->due = PG_EXECUTE;
@@ -588,7 +626,7 @@ int64_t pg_run(struct pg_server *server, enum mrt_pg_statement statement, const 
 {
     struct pg_backend *backend = new_backend(server);
     backend->statement = (int)statement;
-    snprintf(backend->schema, sizeof backend->schema, "mortise");
+    snprintf(backend->process.schema, sizeof backend->process.schema, "mortise");
     for (int i = 0; i < count; i++) {
         int32_t size = (int32_t)strlen(values[i]);
         add(&backend->bound, &size, sizeof size);

@@ -661,6 +661,7 @@ void profile_draw(struct profile *profile, uint64_t seed, int model, enum world_
     draw_sync(profile, seed);
     draw_old(profile, seed);
     draw_trusted(profile, seed);
+    profile_draw_pooler(profile, seed);
     if (kind == WORLD_LONE)
         profile_make_lone(profile, seed);
     if (!mixed)
@@ -696,6 +697,7 @@ void profile_heal(struct profile *p)
                                &p->pg_conflict,
                                &p->pg_full,
                                &p->pg_notify_late_us,
+                               &p->pg_split,
                                &p->agent_crash_every_us,
                                &p->agent_pause_every_us,
                                &p->agent_cut_every_us,

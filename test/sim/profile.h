@@ -178,6 +178,8 @@ enum {
     X(pg_full, EXTRA, "chance that there is no room for notifications")                           \
     X(pg_notify_late_us, EXTRA, "notifications are late by at most")                              \
     X(pg_lag_us, EXTRA, "the standby is behind by at most, which no lock stands")                 \
+    X(pg_pooled, EXTRA, "chance that a pooler gives a transaction another process")               \
+    X(pg_split, EXTRA, "chance that something splits the transaction of an acquire")              \
     X(several, EXTRA, "chance to acquire several locks at once")                                  \
     X(zk_ambush, EXTRA, "chance that the next waiter's node is taken away just as one leaves")    \
     X(old_answers, EXTRA, "chance that a renewal is answered in the session after its own")       \

@@ -49,5 +49,7 @@ void profile_draw_quorum(struct profile *profile, struct random *random);
 void profile_draw_quorum_lock(struct profile *profile, struct random *random);
 /* Of PostgreSQL. */
 void profile_draw_postgres(struct profile *profile, struct random *random);
+/* And whether there is a pooler, after all else. */
+void profile_draw_pooler(struct profile *profile, uint64_t seed);
 
 #endif

@@ -80,6 +80,8 @@ static void make_faultless(struct profile *p)
                                &p->pg_conflict,
                                &p->pg_full,
                                &p->pg_notify_late_us,
+                               &p->pg_split,
+                               &p->pg_pooled,
                                &p->revoke_every_us,
                                &p->listen,
                                &p->misuse,

@@ -21,6 +21,18 @@ static void draw_troubles(struct profile *p, struct random *random)
     p->pg_notify_late_us = profile_maybe(random, p->lease_us / 2);
 }
 
+void profile_draw_pooler(struct profile *p, uint64_t seed)
+{
+    struct random random;
+    random_seed(&random, seed ^ UINT64_C(0x706f6f6c6572));
+    if (p->model != MODEL_POSTGRES || random_below(&random, 3) > 0)
+        return;
+    if (random_below(&random, 2)) /* by pgpool, say, which is no such pooler */
+        p->pg_split = random_between(&random, 100, 3000);
+    else
+        p->pg_pooled = random_below(&random, 2) ? 10000 : random_between(&random, 100, 10000);
+}
+
 /* There is no fault, but many tickets come and go at the same time, in long transactions. */
 static void make_crowded(struct profile *p, struct random *random)
 {

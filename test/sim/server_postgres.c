@@ -50,6 +50,7 @@ static void vanish_all(struct pg_server *server, bool silently)
 {
     while (server->backends)
         pg_vanish(server->backends, silently);
+    memset(server->pool, 0, sizeof server->pool);
 }
 
 static void restart(struct world *world, struct pg_server *server, mrt_time until)

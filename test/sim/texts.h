@@ -33,6 +33,8 @@
       "a ticket that comes does not lock the queue before it looks")                            \
     X(SQL_PG_FROZEN_NOW, "sim postgres",                                                        \
       "a lease begins with the transaction, not after its waits")                               \
+    X(SQL_PG_SPLIT, "sim postgres",                                                             \
+      "a ticket is put in outside of the transaction that has the queue's row locked")          \
     X(SQL_PG_OLD_EPOCH, "sim postgres", "tickets of a connection that was given up are put in") \
     X(SQL_PG_REAP_ALL, "sim postgres", "the living sessions are ended with the dead")           \
     X(SQL_PG_CELL_BLIND, "sim postgres", "a cell is written whatever its version")              \
