@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reading a policy: see access.h. Users and groups become numbers here, before the agent serves:
- * a name service may be slow. Nothing is guessed: an unknown word, user or group is an error that
- * names the line and the word.
+ * Reading a policy: see access.h. Users and groups become numbers here, before the agent serves, or
+ * in its worker's thread: a name service may be slow. Nothing is guessed: an unknown word, user or
+ * group is an error that names the line and the word.
  *
  * The kernel tells all users that a system has no number for by one number, of the user "nobody" as
  * a rule. No rule can name it, because nobody knows who that is.
@@ -290,6 +290,7 @@ int mrt_access_read(const char *path, struct mrt_access **result)
     if (error == MORTISE_OK) {
         access->path = path;
         error = take_lines(access, text);
+        access->path = NULL; /* the caller's */
     }
     free(text);
     if (error != MORTISE_OK)

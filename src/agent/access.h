@@ -13,7 +13,7 @@
  * Names that users send are compared byte by byte with PREFIX. With "namespace %u" the locks of a
  * user are in a space of his own, which his number names; PREFIX is compared before that.
  *
- * Threads: none; read once, and then constant.
+ * Threads: none; once read it is constant. Another one takes its place at SIGHUP.
  */
 #ifndef MRT_AGENT_ACCESS_H
 #define MRT_AGENT_ACCESS_H

@@ -5,6 +5,10 @@
  * were when he connected.
  *
  * A refusal is one line to the client, and one in the log, the first of its kind for each user.
+ *
+ * A policy that is read again holds from the next command on. A lock that somebody has he keeps,
+ * whether he might take it now or not: a lock ends by its client's word. Spaces of names are those
+ * of the agent's start, so that a name means the same lock on all connections.
  */
 #include "agent/agent.h"
 #include "agent/peer.h"
@@ -142,6 +146,68 @@ void mrt_peer_accept(struct mrt_agent *agent, int fd)
         snprintf(peer->space, sizeof peer->space, "%u/", user->uid);
     mrt_peer_join(peer);
     agent->counters.connections++;
+}
+
+/* ------------------------------------------------------------------- another policy */
+
+static void say(const struct mrt_agent *agent, const char *what, const char *why)
+{
+    char text[MRT_ERROR_DETAIL_MAX + 64];
+    snprintf(text, sizeof text, "%s%s", what, why);
+    if (agent->log)
+        agent->log(agent->log_argument, text);
+}
+
+void mrt_policy_renew(struct mrt_agent *agent, const char *path)
+{
+    size_t size = path ? strlen(path) + 1 : 0;
+    struct mrt_operation *operation = path ? calloc(1, sizeof *operation + size) : NULL;
+    if (!operation) {
+        say(agent, "at SIGHUP nothing is read: ", path ? "no memory" : "there is no policy");
+        return;
+    }
+    operation->kind = MRT_OPERATION_POLICY;
+    STAILQ_INIT(&operation->rows);
+    memcpy(operation->name, path, size);
+    mrt_worker_begin(&agent->worker, operation);
+}
+
+/* By the policy that holds now. */
+static void renew_rules(struct mrt_agent *agent, const struct mrt_peer_list *peers)
+{
+    struct mrt_peer *peer;
+    TAILQ_FOREACH (peer, peers, link) {
+        struct ucred who;
+        socklen_t size = sizeof who;
+        if (peer->is_process || !peer->user->limits)
+            continue;
+        peer->rules = (struct mrt_access_rules){{0}};
+        if (getsockopt(peer->fd, SOL_SOCKET, SO_PEERCRED, &who, &size) == 0)
+            find_rules(agent, peer->fd, &who, &peer->rules);
+    }
+}
+
+void mrt_policy_take(struct mrt_agent *agent, struct mrt_operation *operation)
+{
+    struct mrt_access *old = agent->access;
+    struct mrt_user *user, *next;
+    bool has_moved = operation->error == MORTISE_OK &&
+                     mrt_access_has_spaces(old) != mrt_access_has_spaces(operation->access);
+    if (operation->error != MORTISE_OK || has_moved) {
+        say(agent, "the policy stays as it was: ",
+            has_moved ? "namespace %u changes only when the agent is started" : operation->text);
+        return;
+    }
+    agent->access = operation->access;
+    operation->access = old;
+    HASH_ITER (hh, agent->users, user, next) {
+        if (user->limits)
+            user->limits = mrt_access_limits(agent->access, user->uid);
+        memset(user->has_logged, 0, sizeof user->has_logged);
+    }
+    renew_rules(agent, &agent->peers);
+    renew_rules(agent, &agent->ended);
+    say(agent, "the policy was read again", "");
 }
 
 bool mrt_peer_may(struct mrt_peer *peer, unsigned verbs, const struct mrt_resp_word *name,

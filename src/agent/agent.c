@@ -95,7 +95,7 @@ static int open_url(struct mrt_agent *agent, const char *url, mrt_time timeout)
     return error;
 }
 
-static int open_epoll(struct mrt_agent *agent, int stop)
+static int open_epoll(struct mrt_agent *agent, int stop, int renew)
 {
     mrt_driver_enter(&agent->driver);
     int driver = mrt_loop_fd(&agent->driver);
@@ -105,7 +105,8 @@ static int open_epoll(struct mrt_agent *agent, int stop)
         mrt_epoll_watch(agent->epoll, driver, EPOLLIN, &agent->driver) &&
         mrt_epoll_watch(agent->epoll, agent->listener, EPOLLIN, &agent->listener) &&
         mrt_epoll_watch(agent->epoll, agent->worker.fd, EPOLLIN, &agent->worker) &&
-        mrt_epoll_watch(agent->epoll, stop, EPOLLIN, &agent->drains))
+        mrt_epoll_watch(agent->epoll, stop, EPOLLIN, &agent->drains) &&
+        (renew < 0 || mrt_epoll_watch(agent->epoll, renew, EPOLLIN, &agent->access)))
         return MORTISE_OK;
     return mrt_error(MORTISE_ENOMEM, "no descriptor left for the agent's loop");
 }
@@ -164,12 +165,18 @@ static void end_idle(struct mrt_agent *agent)
             mrt_peer_end(peer);
 }
 
+/* Of a signalfd, an eventfd or a pipe that is readable. */
+static void empty(int fd)
+{
+    char bytes[256];
+    ssize_t got = read(fd, bytes, sizeof bytes);
+    (void)got;
+}
+
 /* The first signal lets holds go on for a while; one more ends them. */
 static void stop(struct mrt_agent *agent, int fd, mrt_time drain)
 {
-    char bytes[256]; /* of a signalfd, an eventfd or a pipe */
-    ssize_t got = read(fd, bytes, sizeof bytes);
-    (void)got; /* it was readable */
+    empty(fd);
     if (agent->drains) {
         agent->drain_until = 0;
         return;
@@ -245,6 +252,12 @@ static bool is_owed(const struct mrt_agent *agent, mrt_time now)
            (now < until && mrt_desk_owes(&agent->desk));
 }
 
+static void renew(struct mrt_agent *agent, const struct mrt_agent_options *options)
+{
+    empty(options->renew);
+    mrt_policy_renew(agent, options->policy);
+}
+
 static void serve(struct mrt_agent *agent, const struct mrt_agent_options *options)
 {
     struct epoll_event events[EVENTS_MAX];
@@ -262,6 +275,8 @@ static void serve(struct mrt_agent *agent, const struct mrt_agent_options *optio
                 mrt_desk_operated(agent);
             else if (tag == &agent->drains)
                 stop(agent, options->stop, options->drain);
+            else if (tag == &agent->access)
+                renew(agent, options);
             else if (tag != &agent->driver)
                 mrt_peer_event(tag, events[i].events);
         }
@@ -277,7 +292,7 @@ static int open_and_serve(struct mrt_agent *agent, const struct mrt_agent_option
         return error;
     error = mrt_worker_open(&agent->worker, options->url, agent->driver.ops);
     if (error == MORTISE_OK)
-        error = open_epoll(agent, options->stop);
+        error = open_epoll(agent, options->stop, options->renew);
     if (error == MORTISE_OK) {
         if (options->ready)
             options->ready(options->argument, agent->driver.ops->address(agent->driver.store));

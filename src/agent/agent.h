@@ -36,9 +36,10 @@ struct mrt_agent_options {
     mrt_time timeout;   /* to open the store */
     mrt_time drain;     /* after a signal: how long holds may go on */
     int stop;           /* a descriptor that is readable once the agent is to end */
+    int renew;          /* one that is readable once the policy is to be read again; -1: none is */
     /* Called once the socket accepts connections; NULL: nobody. */
     void (*ready)(void *argument, const char *store);
-    /* Called with a line about a client that was refused; NULL: nobody. */
+    /* Called with a line about a client that was refused, or about the policy; NULL: nobody. */
     void (*log)(void *argument, const char *text);
     void *argument;
 };

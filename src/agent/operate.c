@@ -119,6 +119,8 @@ void mrt_desk_operated(struct mrt_agent *agent)
     while ((operation = mrt_worker_next(&agent->worker))) {
         struct mrt_peer *peer = operation->peer;
         operation->is_done = true;
+        if (operation->kind == MRT_OPERATION_POLICY)
+            mrt_policy_take(agent, operation);
         if (!peer) {
             mrt_operation_free(operation);
             continue;

@@ -147,6 +147,14 @@ void mrt_agent_init(struct mrt_agent *agent);
    both. The driver's mutex is held. */
 void mrt_agent_finish_turn(struct mrt_agent *agent);
 
+/* ----------------------------------------------------------------- admit.c */
+
+/* Begins to read the policy again. */
+void mrt_policy_renew(struct mrt_agent *agent, const char *path);
+/* It was read: its rules and limits are those of the connections there are, or a line in the log
+   says why not, and nothing changes. */
+void mrt_policy_take(struct mrt_agent *agent, struct mrt_operation *operation);
+
 /* --------------------------------------------------------------- operate.c */
 
 /* Begins an operator call, or says why not; false: the words are none. */

@@ -34,6 +34,7 @@ void mrt_operation_free(struct mrt_operation *operation)
         STAILQ_REMOVE_HEAD(&operation->rows, link);
         mrt_row_free(row);
     }
+    mrt_access_free(operation->access);
     free(operation);
 }
 
@@ -113,7 +114,9 @@ static int call_store(struct mrt_worker *worker, struct mrt_operation *operation
 static void run(struct mrt_worker *worker, struct mrt_operation *operation)
 {
     mrt_error_clear();
-    int error = call_store(worker, operation);
+    int error = operation->kind == MRT_OPERATION_POLICY
+                    ? mrt_access_read(operation->name, &operation->access)
+                    : call_store(worker, operation);
     operation->error = error;
     if (error != MORTISE_OK)
         mrt_error_copy_detail(operation->text);

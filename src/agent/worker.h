@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The worker: a thread with a handle of the store of its own, which makes the operator calls of
- * clients. Each may take as long as the store does, and no proof of life waits behind it.
+ * clients, and reads the policy again. Each may take as long as the store, or a name service, does,
+ * and no proof of life waits behind it.
  *
  * Threads: all functions are the agent's thread's; an operation is the worker's from
  * mrt_worker_begin until mrt_worker_next gives it back.
@@ -9,6 +10,7 @@
 #ifndef MRT_AGENT_WORKER_H
 #define MRT_AGENT_WORKER_H
 
+#include "agent/access.h"
 #include "base/error.h"
 #include "base/list.h"
 #include "base/uri.h"
@@ -21,7 +23,8 @@ enum mrt_operation_kind {
     MRT_OPERATION_LIST,
     MRT_OPERATION_REVOKE,
     MRT_OPERATION_BREAK,
-    MRT_OPERATION_SERVER
+    MRT_OPERATION_SERVER,
+    MRT_OPERATION_POLICY /* the agent's own: `name` is the file */
 };
 
 /* A row of a list, with copies of its texts. */
@@ -42,6 +45,7 @@ struct mrt_operation {
     int error;
     char text[MRT_ERROR_DETAIL_MAX]; /* particulars, or the server */
     struct mrt_rows rows;
+    struct mrt_access *access; /* the policy that was read */
     STAILQ_ENTRY(mrt_operation) link;
     char name[];
 };

@@ -170,6 +170,50 @@ wrong() {
     wrong "namespace app" '"app" is not: namespace %u'
 }
 
+# is_said TEXT COUNT: the agent has said it so often.
+is_said() {
+    [ "$(grep -cF "$1" "$T/agent.out")" -eq "$2" ]
+}
+
+@test "at SIGHUP the policy is read again; a wrong one changes nothing, and is logged once" {
+    needs_users
+    start_with_policy <<<"allow user www-data acquire on www/"
+    mkfifo "$T/go"
+    chmod 666 "$T/go"
+    as www-data - follows_the_policy <>"$T/go" >"$T/client" 3>&- &
+    CLIENT=$!
+    until_true test -s "$T/client"
+    printf 'allow user www-data acquire on new/\nlimit user * tickets 2\n' >"$T/policy"
+    kill -HUP "$AGENT"
+    until_true is_said "the policy was read again" 1
+    echo go >"$T/go"
+    until_true sh -c '[ "$(wc -l <"$T/client")" -eq 2 ]'
+    echo "permit user www-data" >"$T/policy"
+    kill -HUP "$AGENT"
+    until_true is_said "the policy stays as it was: $T/policy:1: \"permit\" begins no line" 1
+    echo "namespace %u" >"$T/policy"
+    kill -HUP "$AGENT"
+    until_true is_said "the policy stays as it was: namespace %u changes only" 1
+    is_said "the policy stays as it was" 2
+    echo go >"$T/go"
+    finish "$CLIENT"
+    [ "$code" -eq 0 ]
+    as games - is_refused_often
+    echo "allow user games acquire on games/" >"$T/policy"
+    kill -HUP "$AGENT"
+    until_true is_said "the policy was read again" 2
+    run as games - call "LOCK games/a 0"
+    [[ "$output" =~ ^[0-9]+$ ]]
+    as www-data - is_refused_often
+}
+
+@test "without a policy SIGHUP changes nothing" {
+    start_agent
+    kill -HUP "$AGENT"
+    until_true is_said "at SIGHUP nothing is read: there is no policy" 1
+    client takes_and_gives_back
+}
+
 @test "a policy that others can write, that is no file or that is not there is refused" {
     echo "allow user root acquire on *" >"$T/policy"
     chmod 666 "$T/policy"

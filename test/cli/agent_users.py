@@ -112,6 +112,23 @@ def has_many_connections():
     assert all(client.call("PING") == "PONG" for client in clients)
 
 
+def follows_the_policy():
+    """By a connection, and a lock, of before: each line of the input is a policy that holds now."""
+    client = Client()
+    fence = client.call("LOCK www/a 0")
+    assert client.call("LOCK new/a 0").startswith("NOPERM ")
+    print("ready", flush=True)
+    sys.stdin.readline()
+    assert client.call("LOCK www/b 0").startswith("NOPERM "), "what was allowed"
+    assert client.call("HELD www/a") > 0, "what somebody has he keeps"
+    other = client.call("LOCK new/a 0")
+    assert client.call("LOCK new/b 0").startswith("FULL "), "a limit of two tickets, and he has two"
+    assert client.call(f"UNLOCK www/a {fence}") == "OK" and client.call(f"UNLOCK new/a {other}") == "OK"
+    print("ready", flush=True)
+    sys.stdin.readline()
+    assert client.call("LOCK new/a 0") > other, "a wrong policy changes nothing"
+
+
 # ---------------------------------------------------------------------------- hostile
 
 

@@ -30,6 +30,7 @@ static void body(void)
 {
     struct agent_host *agent = resumed;
     const struct mrt_agent_options options = {.url = "sim:?namespace=",
+                                              .renew = -1,
                                               .socket = "/agent.sock",
                                               .listener = LISTENER,
                                               .timeout = MRT_SECOND,

@@ -41,16 +41,16 @@ const struct mrt_subcommand mrt_agent_subcommand = {
     .about = "Takes locks at the store for all processes of this host, by one session, and gives\n"
              "them to clients of its socket, which speak the protocol of Redis. A lock lives as\n"
              "long as its connection: when a process is killed, its locks are free immediately.\n",
-    .notes =
-        "The socket is " MRT_AGENT_HOST_SOCKET " for root, and mortise/agent.sock in\n"
-        "$XDG_RUNTIME_DIR for others. Its own user and root may connect, and those\n"
-        "whom the policy names, as: allow user www acquire on www/\n"
-        "    $ redis-cli -s $XDG_RUNTIME_DIR/mortise/agent.sock\n"
-        "    > LOCK deploy 5000        waits at most 5,000 ms (-1: for ever, 0: not)\n"
-        "    (integer) 4711            the fence\n"
-        "    > HELD deploy             milliseconds left; 0: lost\n"
-        "    > UNLOCK deploy 4711\n"
-        "Prints the store and the socket once it serves, and serves until SIGTERM or SIGINT.\n",
+    .notes = "The socket is " MRT_AGENT_HOST_SOCKET " for root, and mortise/agent.sock in\n"
+             "$XDG_RUNTIME_DIR for others. Its own user and root may connect, and those\n"
+             "whom the policy names, as: allow user www acquire on www/\n"
+             "    $ redis-cli -s $XDG_RUNTIME_DIR/mortise/agent.sock\n"
+             "    > LOCK deploy 5000        waits at most 5,000 ms (-1: for ever, 0: not)\n"
+             "    (integer) 4711            the fence\n"
+             "    > HELD deploy             milliseconds left; 0: lost\n"
+             "    > UNLOCK deploy 4711\n"
+             "Prints the store and the socket once it serves, and serves until SIGTERM or SIGINT.\n"
+             "At SIGHUP it reads the policy again.\n",
     .flags = flags,
     .count = sizeof flags / sizeof flags[0],
     .function = mrt_cli_agent,
@@ -79,7 +79,7 @@ static void print_ready(void *argument, const char *store)
     mrt_service_ready();
 }
 
-static void log_refusal(void *argument, const char *text)
+static void log_line(void *argument, const char *text)
 {
     (void)argument;
     mrt_cli_say("agent: %s", text);
@@ -95,22 +95,30 @@ static void raise_limit(void)
     }
 }
 
-static int serve(struct mrt_agent_options *options)
+/* A descriptor that is readable once a signal has come; `second` may be the same one. */
+static int open_signals(int first, int second)
 {
     sigset_t signals;
     sigemptyset(&signals);
-    sigaddset(&signals, SIGINT);
-    sigaddset(&signals, SIGTERM);
+    sigaddset(&signals, first);
+    sigaddset(&signals, second);
     sigprocmask(SIG_BLOCK, &signals, NULL); /* of all threads to come */
-    options->stop = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
-    if (options->stop < 0)
+    return signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+static int serve(struct mrt_agent_options *options)
+{
+    options->stop = open_signals(SIGINT, SIGTERM);
+    options->renew = open_signals(SIGHUP, SIGHUP);
+    if (options->stop < 0 || options->renew < 0)
         return mrt_cli_fail(MRT_EXIT_INTERNAL, "no descriptor for signals: %s", strerror(errno));
     raise_limit();
     options->ready = print_ready;
-    options->log = log_refusal;
+    options->log = log_line;
     options->argument = options;
     int error = mrt_agent_run(options);
     close(options->stop);
+    close(options->renew);
     return error ? mrt_cli_fail_error(NULL, error) : MRT_EXIT_OK;
 }
 
