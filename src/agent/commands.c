@@ -356,15 +356,19 @@ static void run_info(const struct call *call)
 {
     const struct mrt_agent *agent = call->peer->agent;
     char text[4096];
+    struct mrt_agent_counts counts;
+    mrt_count(agent, &counts);
     int size = snprintf(text, sizeof text,
                         "# Server\r\nredis_version:7.0.0\r\nmortise_version:%s\r\nstore:%s\r\n"
                         "loading:0\r\nrole:master\r\n"
                         "# Clients\r\nconnected_clients:%zu\r\n"
+                        "sessions:%zu\r\ntickets:%zu\r\nholders:%zu\r\n"
                         "# Stats\r\nconnections:%" PRIu64 "\r\nrefused:%" PRIu64
                         "\r\nended:%" PRIu64 "\r\ncommands:%" PRIu64 "\r\ngrants:%" PRIu64 "\r\n",
                         MORTISE_VERSION, agent->driver.ops->address(agent->driver.store),
-                        agent->peer_count, agent->counters.connections, agent->counters.refused,
-                        agent->counters.ended, agent->counters.commands, agent->counters.grants);
+                        agent->peer_count, counts.sessions, counts.tickets, counts.holders,
+                        agent->counters.connections, agent->counters.refused, agent->counters.ended,
+                        agent->counters.commands, agent->counters.grants);
     size_t at = size < 0 ? 0 : strlen(text);
     at += print_times(text + at, sizeof text - at, "wait", &agent->waits);
     at += print_times(text + at, sizeof text - at, "hold", &agent->holds);

@@ -69,6 +69,32 @@ static void take_all(struct list *list, const struct mrt_peer_list *peers)
             take(list, lock);
 }
 
+static void count_locks(const struct mrt_peer_list *peers, struct mrt_agent_counts *counts)
+{
+    const struct mrt_peer *peer;
+    const struct mrt_lock *lock, *next;
+    TAILQ_FOREACH (peer, peers, link)
+        HASH_ITER (hh, peer->locks, lock, next) {
+            counts->tickets += !lock->answer;
+            counts->holders += lock->hold != NULL;
+        }
+}
+
+void mrt_count(const struct mrt_agent *agent, struct mrt_agent_counts *counts)
+{
+    const struct mrt_desk_session *session;
+    const struct mrt_desk_ticket *ticket;
+    *counts = (struct mrt_agent_counts){.tickets = 0};
+    count_locks(&agent->peers, counts);
+    count_locks(&agent->ended, counts);
+    TAILQ_FOREACH (session, &agent->desk.sessions, link) {
+        counts->sessions += session->state != MRT_DESK_NONE;
+        counts->holders += session->granted;
+        TAILQ_FOREACH (ticket, &session->tickets, link)
+            counts->tickets += !ticket->observes;
+    }
+}
+
 void mrt_list(struct mrt_peer *peer, const struct mrt_resp_word *prefix, struct mrt_reply *reply)
 {
     struct list list = {peer, prefix, NULL, 0};

@@ -63,5 +63,10 @@ void mrt_process_forget(struct mrt_peer *process);
 /* ------------------------------------------------------------------ list.c */
 
 void mrt_list(struct mrt_peer *peer, const struct mrt_resp_word *prefix, struct mrt_reply *reply);
+/* Client sessions (desk.h) that there are now, and locks, of both protocols. */
+struct mrt_agent_counts {
+    size_t sessions, tickets, holders;
+};
+void mrt_count(const struct mrt_agent *agent, struct mrt_agent_counts *counts);
 
 #endif

@@ -51,8 +51,10 @@ struct mrt_desk_ticket *mrt_desk_ticket_new(struct mrt_desk_session *session,
 
 static void set_granted(struct mrt_desk_ticket *ticket, bool is_granted)
 {
-    if (ticket->session && ticket->is_granted != is_granted)
+    if (ticket->session && ticket->is_granted != is_granted) {
         ticket->session->granted += is_granted ? 1 : (size_t)-1;
+        ticket->session->agent->counters.grants += is_granted;
+    }
     ticket->is_granted = is_granted;
 }
 

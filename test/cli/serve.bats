@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # mortise serve, asked by curl: who is answered and who is refused, what is said, how it ends.
 load helper
+load agent
 
 SERVERS="$BATS_TEST_DIRNAME/../../tools/servers"
 TOKEN=0123456789abcdef-token
@@ -81,6 +82,32 @@ fence_of() {
     is api/overview 'sum(s[5] for s in it["samples"]) == 1 and len(it["samples"]) > 2'
     is 'api/overview?from=1' 'len(it["samples"]) == it["next"] - 1'
     is 'api/lock?name=nobody' 'it["state"] == "free" and it["kind"] is None and it["holders"] == []'
+}
+
+@test "serve: what the agent counts, through which the store is watched" {
+    start_agent
+    export MORTISE_URL="agent://$T/agent.sock"
+    serve
+    is api/overview 'it["agent"]["tickets"] == 0'
+    start_holder a
+    start run a -- true
+    until_true metric mortise_agent_tickets 2
+    metric mortise_agent_up 1
+    metric mortise_agent_holders 1
+    metric mortise_agent_sessions 2
+    metric mortise_agent_grants_total 1
+    metric mortise_agent_wait_seconds_count 0
+    is api/overview 'it["agent"]["holders"] == 1 and it["agent"]["sessions"] == 2 and it["agent"]["refused"] == 0'
+    client takes_and_gives_back # two grants by LOCK
+    until_true metric mortise_agent_grants_total 3
+    metric mortise_agent_wait_seconds_count 2
+    metric 'mortise_agent_hold_seconds_bucket{le="+Inf"}' 2
+    ask metrics
+    /usr/bin/python3 "$BATS_TEST_DIRNAME/metrics.py" body
+    kill -KILL "$AGENT"
+    until_true metric mortise_agent_up 0
+    metric mortise_agent_grants_total 3
+    is api/overview 'it["agent"] is None'
 }
 
 @test "u10 u16 u26 serve: the longest wait, the used share of a semaphore, and earlier holders" {

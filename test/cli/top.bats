@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # mortise top: the table, and on a pseudo-terminal (top.py) the live view and its keys.
 load helper
+load agent
 
 SERVERS="$BATS_TEST_DIRNAME/../../tools/servers"
 
@@ -90,6 +91,15 @@ on_terminal() {
         export "PID$number=$PID"
     done
     on_terminal names
+}
+
+@test "top shows what the agent counts, through which the store is watched" {
+    start_agent
+    export MORTISE_URL="agent://$T/agent.sock"
+    start_holder a
+    start run a -- true
+    until_true waiters a 1
+    on_terminal shows_the_agent
 }
 
 @test "top: help, and Escape clears the filter" {

@@ -106,6 +106,18 @@ def helps():
     top.end(0)
 
 
+def shows_the_agent():
+    top = Top()
+    lines = top.frame("agent: .* 1 held; 1 grants, 0 refused, 0 ended", marked="a ")
+    assert re.search("^1 locks, 1 held", lines[0]) and lines[1].startswith("agent: "), lines
+    top.send("\n")
+    top.frame("PLACE", "agent:", marked="holds")
+    top.send("q")
+    top.frame("agent: .* 2 tickets, 1 held; 1 grants", marked="a ")
+    top.send("q")
+    top.end(0)
+
+
 def counts():
     top = Top()
     top.frame("CHG/S")

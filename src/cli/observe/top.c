@@ -32,7 +32,8 @@ const struct mrt_subcommand mrt_top_subcommand = {
     .operands = "",
     .about = "Shows all locks, live: the number of waiters, the longest wait, how many changes of\n"
              "the holder were seen in a second (at least), the holder, and how long it has held.\n"
-             "A wide screen shows the fence too.\n",
+             "A wide screen shows the fence too. The store of agent: has a line of what the agent\n"
+             "counts.\n",
     .notes =
         "Keys: ? shows them. l, w, t, n, c sort by longest wait, waiters, time, name, changes.\n"
         "/ filters. Up, down, Page Up, Page Down, Home and End choose a lock; Enter shows its\n"
@@ -49,6 +50,7 @@ static int read_rows(struct top *top)
 {
     struct mrt_rows rows = {.rows = NULL};
     mrt_screen_busy(true);
+    top->agent_up = *top->agent && mrt_counted_read(top->agent, &top->counted);
     int error = mrt_rows_read(top->client, NULL, &rows);
     mrt_screen_busy(false);
     if (!error && !mrt_table_update(&top->table, &rows, mrt_time_now()))
@@ -260,6 +262,8 @@ int mrt_cli_top(struct mrt_cli *cli, int argc, char **argv)
     code = mrt_cli_open(cli, MORTISE_FOREIGN_LOOP, &top.client);
     if (code)
         return code;
+    if (!mrt_counted_socket(cli->url, top.agent, sizeof top.agent))
+        top.agent[0] = '\0';
     int error = read_rows(&top);
     if (error)
         code = mrt_cli_fail_error(NULL, error);

@@ -10,6 +10,7 @@
 #ifndef MRT_CLI_OBSERVE_TOP_H
 #define MRT_CLI_OBSERVE_TOP_H
 
+#include "cli/agent/counts.h"
 #include "cli/observe/table.h"
 
 #include <stdio.h>
@@ -20,7 +21,10 @@ struct top {
     mortise_client *client;
     mrt_time interval, next_look;
     struct mrt_table table;
-    size_t shown; /* how many locks pass the filter */
+    char agent[256]; /* socket of the agent that the store is asked through; "": none */
+    struct mrt_counted counted;
+    bool agent_up; /* it has counted */
+    size_t shown;  /* how many locks pass the filter */
     enum mrt_table_order order;
     char filter[MRT_TOP_FILTER_MAX];
     char opened[MORTISE_NAME_MAX + 1]; /* whose queue is open; "": none */

@@ -106,6 +106,22 @@ static void print_queue(const struct top *top, FILE *out, size_t first, size_t r
     print_past(top, out, first + room - line, columns);
 }
 
+/* How many lines are above the heading: one more if the agent counts. */
+static size_t head_lines(const struct top *top)
+{
+    return top->agent_up && !*top->opened ? 2 : 1;
+}
+
+static void print_agent(const struct top *top, FILE *out)
+{
+    const struct mrt_counted *counted = &top->counted;
+    fprintf(out,
+            "agent: %" PRIu64 " clients, %" PRIu64 " sessions, %" PRIu64 " tickets, %" PRIu64
+            " held; %" PRIu64 " grants, %" PRIu64 " refused, %" PRIu64 " ended\n",
+            counted->clients, counted->sessions, counted->tickets, counted->holders,
+            counted->grants, counted->refused, counted->ended);
+}
+
 static void print_head(const struct top *top, FILE *out)
 {
     char name[4 * MORTISE_NAME_MAX + 1], filter[4 * MRT_TOP_FILTER_MAX];
@@ -122,6 +138,8 @@ static void print_head(const struct top *top, FILE *out)
         fprintf(out, " with %s%s", filter, top->typing ? "_" : "");
     fprintf(out, ", %" PRIu32 " held, %" PRIu32 " waiting at %s\n", top->table.watch.held,
             top->table.watch.waiters, mortise_url(top->client));
+    if (head_lines(top) > 1)
+        print_agent(top, out);
 }
 
 static void print_foot(const struct top *top, FILE *out)
@@ -177,7 +195,8 @@ void mrt_top_draw(struct top *top)
     size_t size = 0;
     int lines, columns;
     mrt_screen_size(&lines, &columns);
-    size_t room = lines > 4 ? (size_t)lines - 4 : 1; /* head, heading, foot */
+    size_t above = head_lines(top) + 1, around = above + 2; /* head, heading; foot */
+    size_t room = (size_t)lines > around ? (size_t)lines - around : 1;
     top->room = room;
     FILE *out = open_memstream(&text, &size);
     if (!out)
@@ -197,6 +216,6 @@ void mrt_top_draw(struct top *top)
     }
     bool marks = !top->helping && top->chosen < top->count;
     if (fclose(out) == 0)
-        mrt_screen_show(text, marks ? (int)(2 + top->chosen - first) : -1, has_colours());
+        mrt_screen_show(text, marks ? (int)(above + top->chosen - first) : -1, has_colours());
     free(text);
 }

@@ -119,6 +119,23 @@ static void print_extremes(const struct mrt_serve *serve, FILE *out)
     fprintf(out, ",\n");
 }
 
+/* null: the store is not reached through an agent, or that does not answer. */
+static void print_agent(const struct mrt_serve *serve, FILE *out)
+{
+    const struct mrt_counted *counted = &serve->counted;
+    if (!serve->agent_up) {
+        fprintf(out, "\"agent\": null,\n");
+        return;
+    }
+    fprintf(out,
+            "\"agent\": {\"clients\": %" PRIu64 ", \"sessions\": %" PRIu64 ", \"tickets\": %" PRIu64
+            ", \"holders\": %" PRIu64 ", \"connections\": %" PRIu64 ", \"refused\": %" PRIu64
+            ", \"ended\": %" PRIu64 ", \"commands\": %" PRIu64 ", \"grants\": %" PRIu64 "},\n",
+            counted->clients, counted->sessions, counted->tickets, counted->holders,
+            counted->connections, counted->refused, counted->ended, counted->commands,
+            counted->grants);
+}
+
 void mrt_serve_print_overview(const struct mrt_serve *serve, FILE *out, uint64_t from)
 {
     const struct mrt_watch *watch = &serve->table.watch;
@@ -133,6 +150,7 @@ void mrt_serve_print_overview(const struct mrt_serve *serve, FILE *out, uint64_t
     fprintf(out, ", \"locks\": %zu, \"held\": %u, \"holders\": %u, \"waiters\": %u,\n",
             serve->table.count, watch->held, watch->holders, watch->waiters);
     print_extremes(serve, out);
+    print_agent(serve, out);
     fprintf(out, "\"bounds_ms\": [");
     for (size_t i = 0; i < MRT_WATCH_BOUNDS; i++)
         fprintf(out, "%s%u", i ? ", " : "", mrt_watch_bounds_ms[i]);

@@ -56,10 +56,15 @@ static void take_in(struct mrt_serve *serve, struct mrt_rows *rows, int error, m
 static void look(struct mrt_serve *serve)
 {
     struct mrt_rows rows = {.rows = NULL};
+    struct mrt_counted counted;
     pthread_mutex_unlock(&serve->mutex);
+    bool agent_up = *serve->agent && mrt_counted_read(serve->agent, &counted);
     mrt_time began = mrt_time_now();
     int error = mrt_rows_read(serve->client, NULL, &rows);
     pthread_mutex_lock(&serve->mutex);
+    serve->agent_up = agent_up;
+    if (agent_up)
+        serve->counted = counted;
     take_in(serve, &rows, error, began);
     mrt_rows_free(&rows);
 }

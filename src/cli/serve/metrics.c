@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The same for Prometheus, in its text format 0.0.4. HELP says of each family what it is and what
- * it cannot be: an observer sees tickets come, hold and go, and not why.
+ * it cannot be: an observer sees tickets come, hold and go, and not why. An agent counts itself.
  *
  * A lock has series of its own if it is among the first that were seen, so many as was said; all
  * others together are the series with an empty label, so that sums are right, and the number of
@@ -179,6 +179,52 @@ static void print_counts(const struct mrt_serve *serve, FILE *out)
               "process, are not in it.");
 }
 
+/* -------------------------------------------------------------------- an agent */
+
+/* Its buckets are powers of two of microseconds: 16 us, 64 us, ... 19 h. */
+static void exact_histogram(FILE *out, const char *name, const struct mrt_counted_times *times,
+                            const char *help)
+{
+    uint64_t sum = 0;
+    head(out, name, "histogram", help);
+    for (size_t i = 0; i <= 36; i++) {
+        sum += times->below[i];
+        if (i >= 4 && i % 2 == 0)
+            fprintf(out, "%s_bucket{le=\"%.9g\"} %" PRIu64 "\n", name,
+                    (double)(UINT64_C(1) << i) / 1e6, sum);
+    }
+    fprintf(out, "%s_bucket{le=\"+Inf\"} %" PRIu64 "\n", name, times->count);
+    fprintf(out, "%s_sum %.6f\n", name, (double)times->sum_us / 1e6);
+    fprintf(out, "%s_count %" PRIu64 "\n", name, times->count);
+}
+
+static void print_agent(const struct mrt_serve *serve, FILE *out)
+{
+    const struct mrt_counted *counted = &serve->counted;
+    gauge(out, "mortise_agent_up", serve->agent_up,
+          "1 if the agent answered at the newest look. If not, all about it is what it said last.");
+    gauge(out, "mortise_agent_clients", (double)counted->clients,
+          "Connections and bound processes of the agent.");
+    gauge(out, "mortise_agent_sessions", (double)counted->sessions,
+          "Sessions of programs with the library at the agent.");
+    gauge(out, "mortise_agent_tickets", (double)counted->tickets,
+          "Locks that the agent's clients have or wait for.");
+    gauge(out, "mortise_agent_holders", (double)counted->holders, "Those of them that are held.");
+    counter(out, "mortise_agent_connections_total", counted->connections,
+            "Connections that the agent has accepted.");
+    counter(out, "mortise_agent_refused_total", counted->refused,
+            "Connections that the agent has refused.");
+    counter(out, "mortise_agent_ended_total", counted->ended,
+            "Connections that the agent has ended.");
+    counter(out, "mortise_agent_commands_total", counted->commands, "Commands to the agent.");
+    counter(out, "mortise_agent_grants_total", counted->grants,
+            "Locks that the agent's clients have got.");
+    exact_histogram(out, "mortise_agent_wait_seconds", &counted->waits,
+                    "Waits of LOCK, from its receipt to its grant, each of them.");
+    exact_histogram(out, "mortise_agent_hold_seconds", &counted->holds,
+                    "Holds of LOCK that have ended, each of them.");
+}
+
 /* --------------------------------------------------------------------- by lock */
 
 static void print_label(FILE *out, const char *name)
@@ -250,6 +296,8 @@ void mrt_serve_print_metrics(const struct mrt_serve *serve, FILE *out)
     print_changes(serve, out);
     print_now(serve, out);
     print_counts(serve, out);
+    if (*serve->agent)
+        print_agent(serve, out);
     if (serve->own_series > 0)
         print_by_lock(serve, out);
 }

@@ -297,6 +297,8 @@ int mrt_cli_serve(struct mrt_cli *cli, int argc, char **argv)
     int code = make_plan(cli, argc, argv, &plan);
     if (code || plan.done)
         return code;
+    if (!mrt_counted_socket(cli->url, serve.agent, sizeof serve.agent))
+        serve.agent[0] = '\0';
     code = load_server(&serve);
     if (!code)
         code = mrt_serve_listen(&plan.address, plan.listen, &listener, url);

@@ -17,6 +17,7 @@
 #ifndef MRT_CLI_SERVE_SERVE_H
 #define MRT_CLI_SERVE_SERVE_H
 
+#include "cli/agent/counts.h"
 #include "cli/observe/table.h"
 #include "http/http.h"
 
@@ -71,6 +72,7 @@ struct mrt_serve {
     bool is_token_made;                  /* here, and not given */
     const char *hosts[MRT_SERVE_HOSTS_MAX];
     size_t host_count;
+    char agent[256]; /* socket of the agent that the store is asked through; "": none */
 
     pthread_mutex_t mutex; /* for all that follows */
     pthread_cond_t wake;
@@ -82,6 +84,8 @@ struct mrt_serve {
     uint64_t changes[2][2];           /* revoke, break; refused, done */
     uint64_t losses;                  /* holders that were broken here */
     mrt_time look_took;               /* of the newest look */
+    struct mrt_counted counted;       /* by the agent, when it last answered */
+    bool agent_up;                    /* it did so at the newest look */
     char error[512];                  /* the error of the newest look; "": it succeeded */
     struct mrt_serve_job_list jobs;
     struct mrt_serve_job *running;
