@@ -313,6 +313,57 @@ def counts_exactly():
     assert count == 51 and total >= 290000, "and the one that goes on is not among them"
 
 
+def counts_now(wanted):
+    """Waits until INFO has so many tickets and holders."""
+    client = Client()
+    while True:
+        facts = dict(line.split(":", 1) for line in client.call("INFO").splitlines() if ":" in line)
+        if (int(facts["tickets"]), int(facts["holders"])) == wanted:
+            client.close()
+            return
+        time.sleep(0.1)
+
+
+def has_ten_thousand_locks():
+    clients, waiting = [[Client() for _ in range(10)] for _ in range(2)]
+    for i, client in enumerate(clients):
+        client.send(*[f"LOCK many/{i}/{n} 0" for n in range(1000)])
+    fences = [[client.reply() for _ in range(1000)] for client in clients]
+    assert all(isinstance(fence, int) for some in fences for fence in some)
+    counts_now((10000, 10000))
+    for i, client in enumerate(waiting):
+        client.send(f"LOCK many/{i}/7 -1")
+    counts_now((10010, 10000))
+    takes_and_gives_back()
+    for i, client in enumerate(clients[:5]):
+        client.send(*[f"UNLOCK many/{i}/{n} {fences[i][n]}" for n in range(1000)])
+        assert all(client.reply() == "OK" for _ in range(1000))
+    for client in clients[5:]:
+        client.close()
+    assert all(client.reply() > fences[i][7] for i, client in enumerate(waiting))
+    counts_now((10, 10))
+
+
+def serves_thousands_in_order():
+    holder, waiting = Client(), []
+    last = holder.call("LOCK deploy 0")
+    while len(waiting) < 4000:
+        try:
+            waiting.append(Client())
+        except BlockingIOError:  # the listener's queue is full
+            time.sleep(0.01)
+            continue
+        waiting[-1].send("LOCK deploy -1")
+    counts_now((4001, 1))
+    holder.call(f"UNLOCK deploy {last}")
+    for client in waiting:
+        fence = client.reply()
+        assert fence > last
+        assert client.call(f"UNLOCK deploy {fence}") == "OK"
+        last = fence
+    counts_now((0, 0))
+
+
 def overtakes_a_lock_that_waits():
     a, b = Client(), Client()
     fence = a.call("LOCK first 0")
