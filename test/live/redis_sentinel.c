@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #define PROCESSES 4
+#define ROUNDS 8
 
 static const char *uri(const char *rest)
 {
@@ -45,26 +46,31 @@ static void order(int number, const char *command)
     freeReplyObject(reply);
 }
 
-/* The number of the server that says that it is a master, of the three; -1: none does. */
-static int master_of(int first)
+/* The number of the server that says that it is a master, of the three but for this one; -1: none
+   does. */
+static int master_beside(int other)
 {
-    for (int i = first; i < 3; i++) {
-        redisReply *reply = command_at(i, "ROLE");
-        bool is = reply->type == REDIS_REPLY_ARRAY && strcmp(reply->element[0]->str, "master") == 0;
-        freeReplyObject(reply);
-        if (is)
-            return i;
+    int found = -1;
+    for (int i = 0; i < 3 && found < 0; i++) {
+        redisReply *reply = i == other ? NULL : command_at(i, "ROLE");
+        if (reply && reply->type == REDIS_REPLY_ARRAY &&
+            strcmp(reply->element[0]->str, "master") == 0)
+            found = i;
+        if (reply)
+            freeReplyObject(reply);
     }
-    return -1;
+    return found;
 }
 
-static void wait_for_master(int first)
+static int await_master_beside(int other)
 {
+    int found;
     int64_t limit = zk_now_ms() + 60000;
-    while (master_of(first) < 0) {
+    while ((found = master_beside(other)) < 0) {
         assert_true(zk_now_ms() < limit);
         zk_rest_ms(20);
     }
+    return found;
 }
 
 /* With a copy of each grant the holds go on, and nobody overlaps. Operators reach the new server.
@@ -111,7 +117,7 @@ static void test_a_master_that_is_demoted_is_left(void **state)
     struct failover_counts *counts = failover_begin(uri("?session=20s"), PROCESSES);
     failover_wait_turns(counts, 100);
     order(4, "SENTINEL FAILOVER mymaster");
-    wait_for_master(1);
+    await_master_beside(0);
     failover_wait_turns(counts, 100);
     failover_end(counts, "master demoted");
 }
@@ -169,8 +175,7 @@ static void test_rd_01_rd_03_what_a_failover_loses_is_fenced(void **state)
     int before = counts->overlaps;
     assert_int_equal(before, 0);
     zk_place_server("kill", 0);
-    wait_for_master(1);
-    await_clients(master_of(1), PROCESSES + 2);
+    await_clients(await_master_beside(0), PROCESSES + 2);
     order(1, "CONFIG SET min-replicas-to-write 0");
     order(2, "CONFIG SET min-replicas-to-write 0");
     failover_wait_turns(counts, 20); /* others hold */
@@ -187,15 +192,70 @@ static void test_rd_01_rd_03_what_a_failover_loses_is_fenced(void **state)
     mortise_close(client);
 }
 
+/* Whether two replicas follow this server, and the sentinels agree: it may be replaced. */
+static bool is_replaceable(int master)
+{
+    redisReply *info = command_at(master, "INFO replication"),
+               *quorum = command_at(3, "SENTINEL CKQUORUM mymaster");
+    bool is = quorum->type == REDIS_REPLY_STATUS && strstr(info->str, "connected_slaves:2") &&
+              !strstr(info->str, "state=wait") && !strstr(info->str, "state=send");
+    freeReplyObject(info);
+    freeReplyObject(quorum);
+    return is;
+}
+
+/* One that came back says that it is the master until the sentinels demote it. */
+static int await_replaceable_master(void)
+{
+    int64_t limit = zk_now_ms() + 60000;
+    for (;;) {
+        for (int i = 0; i < 3; i++)
+            if (is_replaceable(i))
+                return i;
+        assert_true(zk_now_ms() < limit);
+        zk_rest_ms(50);
+    }
+}
+
+/* Again and again, by turns demoted and killed; the killed one comes back as a replica. One hold
+   lasts through all. */
+static void test_rd_02_many_failovers(void **state)
+{
+    (void)state;
+    struct failover_counts *counts = failover_begin(uri("?session=60s&replicas=2"), PROCESSES);
+    mortise_client *client = zk_open(uri("?session=60s&replicas=2"));
+    mortise_hold hold = zk_acquire(zk_mutex(client, "long"));
+    for (int round = 0; round < ROUNDS; round++) {
+        int master = await_replaceable_master();
+        failover_wait_turns(counts, 100);
+        if (round % 2 == 0) {
+            order(3, "SENTINEL FAILOVER mymaster");
+            await_master_beside(master);
+        } else {
+            zk_place_server("kill", master);
+            await_master_beside(master);
+            zk_place_server("restart", master);
+        }
+        assert_int_equal(mortise_verify(hold, 60000), MORTISE_OK);
+    }
+    failover_end(counts, "many failovers, replicas=2");
+    assert_int_equal(counts->overlaps, 0);
+    assert_int_equal(counts->refused, 0);
+    mortise_close(client);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, zk_place_start, zk_place_stop)
 
-int main(void)
+int main(int count, char **arguments)
 {
+    const struct CMUnitTest many[] = {TEST(test_rd_02_many_failovers)};
     const struct CMUnitTest tests[] = {
         TEST(test_rd_02_with_copies_a_failover_costs_no_hold),
         TEST(test_a_master_that_is_demoted_is_left),
         TEST(test_rd_01_rd_03_what_a_failover_loses_is_fenced),
     };
     zk_place_settings("--clock " SET_CLOCK, "redis-sentinel");
+    if (count > 1 && strcmp(arguments[1], "many") == 0)
+        return cmocka_run_group_tests(many, NULL, NULL);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
