@@ -37,8 +37,8 @@ static redisReply *reply_of(const char *bytes)
 
 struct row {
     const char *bytes;
-    enum mrt_redis_referral referral;
     const char *host; /* with its port, of OTHER_SERVER */
+    enum mrt_redis_referral referral;
     int error;
 };
 
@@ -74,16 +74,16 @@ static void test_rd_16_a_node_without_the_slot_names_the_one_that_has_it(void **
 {
     (void)state;
     static const struct row rows[] = {
-        {"+none\r\n", MRT_REDIS_THIS_SERVER, NULL, 0},
-        {"-MOVED 13020 127.0.0.1:7000\r\n", MRT_REDIS_OTHER_SERVER, "127.0.0.1:7000", 0},
-        {"-MOVED 13020 ::1:7000\r\n", MRT_REDIS_OTHER_SERVER, "[::1]:7000", 0},
-        {"-MOVED 13020 node.example:1\r\n", MRT_REDIS_OTHER_SERVER, "node.example:1", 0},
-        {"-MOVED 13020 :7001\r\n", MRT_REDIS_OTHER_SERVER, "here:7001", 0}, /* its own host */
-        {"-MOVED 13021 127.0.0.1:7000\r\n", MRT_REDIS_NO_SERVER, NULL, 0},  /* another slot */
-        {"-MOVED 13020 127.0.0.1:0\r\n", MRT_REDIS_NO_SERVER, NULL, 0},
-        {"-MOVED 13020 a\033b:7000\r\n", MRT_REDIS_NO_SERVER, NULL, 0},
-        {"-MOVED 13020\r\n", MRT_REDIS_NO_SERVER, NULL, 0},
-        {"-NOPERM this user\r\n", MRT_REDIS_NO_SERVER, NULL, MORTISE_EPERMISSION},
+        {"+none\r\n", NULL, MRT_REDIS_THIS_SERVER, 0},
+        {"-MOVED 13020 127.0.0.1:7000\r\n", "127.0.0.1:7000", MRT_REDIS_OTHER_SERVER, 0},
+        {"-MOVED 13020 ::1:7000\r\n", "[::1]:7000", MRT_REDIS_OTHER_SERVER, 0},
+        {"-MOVED 13020 node.example:1\r\n", "node.example:1", MRT_REDIS_OTHER_SERVER, 0},
+        {"-MOVED 13020 :7001\r\n", "here:7001", MRT_REDIS_OTHER_SERVER, 0}, /* its own host */
+        {"-MOVED 13021 127.0.0.1:7000\r\n", NULL, MRT_REDIS_NO_SERVER, 0},  /* another slot */
+        {"-MOVED 13020 127.0.0.1:0\r\n", NULL, MRT_REDIS_NO_SERVER, 0},
+        {"-MOVED 13020 a\033b:7000\r\n", NULL, MRT_REDIS_NO_SERVER, 0},
+        {"-MOVED 13020\r\n", NULL, MRT_REDIS_NO_SERVER, 0},
+        {"-NOPERM this user\r\n", NULL, MRT_REDIS_NO_SERVER, MORTISE_EPERMISSION},
     };
     expect_checked("redis+cluster://here", rows, sizeof rows / sizeof rows[0]);
 }
@@ -92,12 +92,12 @@ static void test_rd_01_a_server_has_to_say_that_it_is_a_master(void **state)
 {
     (void)state;
     static const struct row rows[] = {
-        {"*3\r\n$6\r\nmaster\r\n:0\r\n*0\r\n", MRT_REDIS_THIS_SERVER, NULL, 0},
-        {"*1\r\n$5\r\nslave\r\n", MRT_REDIS_NO_SERVER, NULL, 0},
-        {"*1\r\n$8\r\nsentinel\r\n", MRT_REDIS_NO_SERVER, NULL, 0},
-        {"*0\r\n", MRT_REDIS_NO_SERVER, NULL, 0},
-        {"+master\r\n", MRT_REDIS_NO_SERVER, NULL, 0},
-        {"-NOPERM this user\r\n", MRT_REDIS_NO_SERVER, NULL, MORTISE_EPERMISSION},
+        {"*3\r\n$6\r\nmaster\r\n:0\r\n*0\r\n", NULL, MRT_REDIS_THIS_SERVER, 0},
+        {"*1\r\n$5\r\nslave\r\n", NULL, MRT_REDIS_NO_SERVER, 0},
+        {"*1\r\n$8\r\nsentinel\r\n", NULL, MRT_REDIS_NO_SERVER, 0},
+        {"*0\r\n", NULL, MRT_REDIS_NO_SERVER, 0},
+        {"+master\r\n", NULL, MRT_REDIS_NO_SERVER, 0},
+        {"-NOPERM this user\r\n", NULL, MRT_REDIS_NO_SERVER, MORTISE_EPERMISSION},
     };
     expect_checked("redis+sentinel://here/main", rows, sizeof rows / sizeof rows[0]);
 }
@@ -106,12 +106,12 @@ static void test_a_sentinel_names_the_master_or_none(void **state)
 {
     (void)state;
     static const struct row rows[] = {
-        {"*2\r\n$1\r\nh\r\n$4\r\n6379\r\n", MRT_REDIS_OTHER_SERVER, "h:6379", 0},
-        {"*2\r\n$1\r\nh\r\n$5\r\n65536\r\n", MRT_REDIS_NO_SERVER, NULL, 0},
-        {"*1\r\n$1\r\nh\r\n", MRT_REDIS_NO_SERVER, NULL, 0},
-        {"*-1\r\n", MRT_REDIS_NO_SERVER, NULL, MORTISE_EURI}, /* it knows no such master */
-        {"-NOAUTH log in\r\n", MRT_REDIS_NO_SERVER, NULL, MORTISE_EPERMISSION},
-        {"-ERR unknown command 'SENTINEL'\r\n", MRT_REDIS_NO_SERVER, NULL, 0},
+        {"*2\r\n$1\r\nh\r\n$4\r\n6379\r\n", "h:6379", MRT_REDIS_OTHER_SERVER, 0},
+        {"*2\r\n$1\r\nh\r\n$5\r\n65536\r\n", NULL, MRT_REDIS_NO_SERVER, 0},
+        {"*1\r\n$1\r\nh\r\n", NULL, MRT_REDIS_NO_SERVER, 0},
+        {"*-1\r\n", NULL, MRT_REDIS_NO_SERVER, MORTISE_EURI}, /* it knows no such master */
+        {"-NOAUTH log in\r\n", NULL, MRT_REDIS_NO_SERVER, MORTISE_EPERMISSION},
+        {"-ERR unknown command 'SENTINEL'\r\n", NULL, MRT_REDIS_NO_SERVER, 0},
     };
     const struct mrt_redis_address address = address_of("redis+sentinel://here/main");
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
