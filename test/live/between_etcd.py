@@ -8,6 +8,7 @@ late     the first removal gets no answer: when its client has given up it makes
 cut      the first ticket is put, and the reply is the error of a gateway that lost the answer; a
          file named `was_cut` says so
 login    a login is refused by the error of a lease
+slow     a login is answered after 1.5 s
 null     the members announce a null in place of an address
 
 A watch is never answered."""
@@ -54,7 +55,11 @@ class Between(http.server.BaseHTTPRequestHandler):
         if self.path == "/v3/watch":
             self.rfile.read(1)
             return
-        status, reply = forward(self.path, body)
+        if KIND == "slow" and self.path == "/v3/auth/authenticate":
+            time.sleep(1.5)
+            status, reply = 200, b'{"token":"a"}'
+        else:
+            status, reply = forward(self.path, body)
         if KIND == "term" and b"count_only" in body:
             changed = json.loads(reply)
             changed["header"]["raft_term"] = str(next(terms))

@@ -224,6 +224,11 @@ between() {
     [[ "$output" == *"no answer from the store"* ]]
 }
 
+@test "ET-12 a login that takes longer than connect= succeeds in the end" {
+    between slow
+    MORTISE_ETCD_AUTH=a run -0 "$MORTISE" run -w 60s --url "etcd://a@$BETWEEN?connect=1s" slow true
+}
+
 @test "SE-10 a member that announces no address counts as one that others reach" {
     between null
     run "$MORTISE" doctor --url "etcd://$BETWEEN"

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #define DEPTH_MAX 16 /* of a reply */
+#define LATE_MAX 6   /* how often the time for a login is doubled */
 
 /* ---------------------------------------------------------- libcurl's calls */
 
@@ -406,6 +407,7 @@ static void logged_in(void *argument, const struct mrt_etcd_reply *reply)
     bool fine = reply->outcome == MRT_ETCD_DONE && *token && strlen(token) < sizeof wire->token &&
                 !strpbrk(token, "\r\n");
     wire->login = NULL;
+    wire->late_logins = reply->outcome == MRT_ETCD_UNKNOWN ? wire->late_logins + 1 : 0;
     wire->open = reply->outcome == MRT_ETCD_REFUSED && reply->error == MORTISE_ENOTSUPPORTED;
     if (fine)
         snprintf(wire->token, sizeof wire->token, "%s", token);
@@ -440,7 +442,8 @@ static void log_in(struct mrt_etcd_wire *wire)
     struct mrt_etcd_call *call = make_call(wire, "auth/authenticate", &body);
     if (!call)
         return; /* the next call tries it again */
-    call->limit = wire->address->connect;
+    call->limit = wire->address->connect
+                  << (wire->late_logins < LATE_MAX ? wire->late_logins : LATE_MAX);
     call->urgent = true;
     call->done = logged_in;
     call->argument = wire;

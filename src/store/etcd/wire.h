@@ -7,8 +7,10 @@
  * next one in the URI until all have been tried. A host that has been sent a call, and does not
  * answer, leaves the outcome unknown, and the next call goes to the next host. With a user, calls
  * wait until a token has been fetched by the password; a token that is refused is fetched anew,
- * once a call. At most MRT_ETCD_CALLS_MAX calls are under way, beside streams and urgent ones; the
- * others wait for their turn.
+ * once a call. A server computes long for a password: with many clients that log in at once none
+ * might have its answer in time, so each gives the next attempt twice as long. At most
+ * MRT_ETCD_CALLS_MAX calls are under way, beside streams and urgent ones; the others wait for their
+ * turn.
  *
  * A server is not trusted: a reply, or a line of a stream, has a largest size.
  *
@@ -74,6 +76,7 @@ struct mrt_etcd_wire {
     char token[1024]; /* "": none */
     bool open;        /* the server knows no users */
     struct mrt_etcd_call *login;
+    unsigned late_logins; /* one after another that got no answer in time */
     TAILQ_HEAD(mrt_etcd_calls, mrt_etcd_call) calls, held;
     unsigned running; /* that are not urgent */
     struct mrt_traffic traffic;
