@@ -116,3 +116,14 @@ mariadb_is_survived() {
     done
     [ "$(grep -c '^ls: .*a reply of more than 32 MiB' said)" -eq 2 ]
 }
+
+@test "SE-10 etcd: a reply without an end is refused after 16 MiB" {
+    local kind
+    for kind in chunks length; do
+        rm -f taken
+        hostile etcd "$kind" taken
+        export MORTISE_URL="etcd://127.0.0.1:$port"
+        is_refused 32 "ls" "run -w 1s a true" # 16, and what the sockets hold
+    done
+    [ "$(grep -c '^ls: .*the reply is too large' said)" -eq 2 ]
+}
