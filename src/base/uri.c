@@ -137,20 +137,6 @@ const char *mrt_uri_parameter(const struct mrt_uri *uri, const char *key)
     return NULL;
 }
 
-int mrt_uri_check_parameters(const struct mrt_uri *uri, const char *const *known)
-{
-    for (size_t i = 0; i < uri->count; i++) {
-        const char *key = uri->parameters[i].key;
-        const char *const *match = known;
-        while (*match && strcmp(*match, key) != 0)
-            match++;
-        if (!*match)
-            return mrt_error(MORTISE_EURI, "store URI %s:...: unknown parameter \"%.64s\"",
-                             uri->scheme, key);
-    }
-    return MORTISE_OK;
-}
-
 int mrt_uri_port(const char *text, size_t length)
 {
     int port = 0;

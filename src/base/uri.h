@@ -33,8 +33,6 @@ const char *mrt_uri_choose(const char *given);
 int mrt_uri_parse(const char *text, struct mrt_uri *uri);
 /* A parameter's value, or NULL. */
 const char *mrt_uri_parameter(const struct mrt_uri *uri, const char *key);
-/* MORTISE_EURI naming the first parameter that is not among `known` (NULL-ended). */
-int mrt_uri_check_parameters(const struct mrt_uri *uri, const char *const *known);
 /* Decodes %XX in place; -1 for a malformed escape or an encoded NUL. */
 int mrt_uri_decode(char *text);
 /* A port, digits alone: its number; 0: it is not from 1 to 65535; -1: it is no number. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Store URIs: what is taken apart how, and what is refused without telling a secret. */
+#include "base/parameter.h"
 #include "base/uri.h"
 #include "cmocka_all.h"
 #include "mortise.h"
@@ -129,14 +130,15 @@ static void test_j9_parameter_limit(void **state)
 static void test_h1_unknown_parameter_is_named(void **state)
 {
     (void)state;
-    static const char *const known[] = {"namespace", "mode", NULL};
-    static const char *const none[] = {NULL};
+    static const struct mrt_parameter known[] = {{"mode", MRT_PARAMETER_OTHER, 0, 0, 0, NULL},
+                                                 {.key = NULL}};
+    static const struct mrt_parameter none[] = {{.key = NULL}};
     struct mrt_uri uri;
     assert_int_equal(mrt_uri_parse("a:b?mode=1&namespace=2", &uri), MORTISE_OK);
-    assert_int_equal(mrt_uri_check_parameters(&uri, known), MORTISE_OK);
-    assert_int_equal(mrt_uri_check_parameters(&uri, none), MORTISE_EURI);
+    assert_int_equal(mrt_parameters_read(&uri, known, NULL), MORTISE_OK);
+    assert_int_equal(mrt_parameters_read(&uri, none, NULL), MORTISE_EURI);
     assert_int_equal(mrt_uri_parse("a:b?mode=1&nmespace=hunter2", &uri), MORTISE_OK);
-    assert_int_equal(mrt_uri_check_parameters(&uri, known), MORTISE_EURI);
+    assert_int_equal(mrt_parameters_read(&uri, known, NULL), MORTISE_EURI);
     assert_non_null(strstr(mortise_error_detail(), "\"nmespace\""));
     assert_null(strstr(mortise_error_detail(), "hunter2"));
 }

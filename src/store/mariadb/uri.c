@@ -3,8 +3,10 @@
 #include "store/mariadb/uri.h"
 
 #include "base/error.h"
+#include "base/parameter.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -89,30 +91,29 @@ static void write_shown(const struct mrt_mariadb_connection_options *words, char
              *words->socket ? "?socket=" : "", words->socket);
 }
 
-static int copy(const struct mrt_uri *uri, const char *key, char *value, size_t size)
-{
-    const char *text = mrt_uri_parameter(uri, key);
-    if (text && strlen(text) >= size)
-        return mrt_error(MORTISE_EURI, "%s= is too long", key);
-    snprintf(value, size, "%s", text ? text : "");
-    return MORTISE_OK;
-}
-
 int mrt_mariadb_uri_parse(const struct mrt_uri *uri, struct mrt_sql_address *address,
                           struct mrt_mariadb_connection_options *words)
 {
-    static const char *const known[] = {MRT_URI_COMMON, "lease",        "connect", "socket",
-                                        "option_file",  "option_group", "form",    "synchronous",
-                                        "tls",          "tls_ca",       NULL};
+    static const struct mrt_parameter parameters[] = {
+        {"socket", MRT_PARAMETER_TEXT, offsetof(struct mrt_mariadb_connection_options, socket), 0,
+         sizeof words->socket, NULL},
+        {"option_file", MRT_PARAMETER_TEXT,
+         offsetof(struct mrt_mariadb_connection_options, option_file), 0, sizeof words->option_file,
+         NULL},
+        {"option_group", MRT_PARAMETER_TEXT,
+         offsetof(struct mrt_mariadb_connection_options, option_group), 0,
+         sizeof words->option_group, NULL},
+        {"form", MRT_PARAMETER_OTHER, 0, 0, 0,
+         NULL}, /* and what mrt_sql_common and _read_tls read */
+        {"lease", MRT_PARAMETER_OTHER, 0, 0, 0, NULL},
+        {"connect", MRT_PARAMETER_OTHER, 0, 0, 0, NULL},
+        {"synchronous", MRT_PARAMETER_OTHER, 0, 0, 0, NULL},
+        {"tls", MRT_PARAMETER_OTHER, 0, 0, 0, NULL},
+        {"tls_ca", MRT_PARAMETER_OTHER, 0, 0, 0, NULL},
+        {.key = NULL}};
     memset(address, 0, sizeof *address);
     memset(words, 0, sizeof *words);
-    int error = mrt_uri_check_parameters(uri, known);
-    if (error == MORTISE_OK)
-        error = copy(uri, "socket", words->socket, sizeof words->socket);
-    if (error == MORTISE_OK)
-        error = copy(uri, "option_file", words->option_file, sizeof words->option_file);
-    if (error == MORTISE_OK)
-        error = copy(uri, "option_group", words->option_group, sizeof words->option_group);
+    int error = mrt_parameters_read(uri, parameters, words);
     if (error == MORTISE_OK)
         error = mrt_sql_common(uri, address);
     if (error == MORTISE_OK)

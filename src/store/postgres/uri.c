@@ -6,6 +6,7 @@
 #include "store/postgres/uri.h"
 
 #include "base/error.h"
+#include "base/parameter.h"
 
 #include <libpq-fe.h>
 #include <stdio.h>
@@ -223,21 +224,14 @@ static int read_owner(const struct mrt_uri *uri, char owner[MRT_SQL_OWNER_MAX + 
 int mrt_pg_read_pooler(const struct mrt_uri *uri, enum mrt_pg_pooler *pooler)
 {
     static const char *const modes[] = {
-        [MRT_PG_POOLER_AUTO] = "auto",
-        [MRT_PG_POOLER_NO] = "no",
-        [MRT_PG_POOLER_SESSION] = "session",
-        [MRT_PG_POOLER_TRANSACTION] = "transaction",
+        [MRT_PG_POOLER_AUTO] = "auto",          [MRT_PG_POOLER_NO] = "no",
+        [MRT_PG_POOLER_SESSION] = "session",    [MRT_PG_POOLER_TRANSACTION] = "transaction",
+        [MRT_PG_POOLER_TRANSACTION + 1] = NULL,
     };
-    const char *mode = mrt_uri_parameter(uri, "pooler");
+    static const struct mrt_parameter row[] = {{"pooler", MRT_PARAMETER_WORD, 0, 0, 0, modes},
+                                               {.key = NULL}};
     *pooler = MRT_PG_POOLER_AUTO;
-    for (unsigned i = 0; mode && i < sizeof modes / sizeof *modes; i++)
-        if (strcmp(mode, modes[i]) == 0) {
-            *pooler = (enum mrt_pg_pooler)i;
-            return MORTISE_OK;
-        }
-    return mode ? mrt_error(MORTISE_EURI, "pooler=%.32s is not auto, no, session or transaction",
-                            mode)
-                : MORTISE_OK;
+    return mrt_parameters_read_known(uri, row, pooler);
 }
 
 int mrt_pg_uri_parse(const struct mrt_uri *uri, struct mrt_sql_address *address,

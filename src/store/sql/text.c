@@ -3,39 +3,14 @@
 #include "store/sql/text.h"
 
 #include "base/error.h"
+#include "base/parameter.h"
 
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
-#define DIGITS_MAX 9
 #define LEASE_MIN (500 * MRT_MILLISECOND)
 #define MOST (24 * 3600 * MRT_SECOND)
-
-static mrt_time unit_of(const char *text)
-{
-    if (strcmp(text, "s") == 0)
-        return MRT_SECOND;
-    return strcmp(text, "ms") == 0 ? MRT_MILLISECOND : 0;
-}
-
-int mrt_sql_duration(const struct mrt_uri *uri, const char *key, mrt_time least, mrt_time *duration)
-{
-    const char *text = mrt_uri_parameter(uri, key);
-    if (!text)
-        return MORTISE_OK;
-    size_t digits = strspn(text, "0123456789");
-    mrt_time number = 0, unit = unit_of(text + digits);
-    for (size_t i = 0; i < digits && i < DIGITS_MAX; i++)
-        number = number * 10 + (text[i] - '0');
-    if (digits == 0 || digits > DIGITS_MAX || unit == 0 || number * unit < least ||
-        number * unit > MOST)
-        return mrt_error(
-            MORTISE_EURI,
-            "%s=%.32s is not a duration such as 10s, or it is less than %d ms or more than a day",
-            key, text, (int)(least / MRT_MILLISECOND));
-    *duration = number * unit;
-    return MORTISE_OK;
-}
 
 /* No replica has a lock of the server's own. */
 static int read_synchronous(const struct mrt_uri *uri, bool *synchronous)
@@ -50,11 +25,15 @@ static int read_synchronous(const struct mrt_uri *uri, bool *synchronous)
 
 int mrt_sql_common(const struct mrt_uri *uri, struct mrt_sql_address *address)
 {
+    static const struct mrt_parameter rows[] = {
+        {"lease", MRT_PARAMETER_DURATION, offsetof(struct mrt_sql_address, lease), LEASE_MIN, MOST,
+         NULL},
+        {"connect", MRT_PARAMETER_DURATION, offsetof(struct mrt_sql_address, connect),
+         MRT_MILLISECOND, MOST, NULL},
+        {.key = NULL}};
     address->lease = 10 * MRT_SECOND;
     address->connect = 5 * MRT_SECOND;
-    int error = mrt_sql_duration(uri, "lease", LEASE_MIN, &address->lease);
-    if (error == MORTISE_OK)
-        error = mrt_sql_duration(uri, "connect", MRT_MILLISECOND, &address->connect);
+    int error = mrt_parameters_read_known(uri, rows, address);
     return error ? error : read_synchronous(uri, &address->synchronous);
 }
 
@@ -90,35 +69,26 @@ void mrt_sql_add_host(struct mrt_sql_address *address, const char *name)
     snprintf(host->name, sizeof host->name, "%s", name);
 }
 
-static int read_tls_ca(const struct mrt_uri *uri, struct mrt_sql_address *address)
-{
-    const char *file = mrt_uri_parameter(uri, "tls_ca");
-    if (file && address->tls != MRT_SQL_TLS_VERIFY)
-        return mrt_error(MORTISE_EURI, "tls_ca= is used with tls=verify only");
-    if (file && (!*file || strlen(file) >= sizeof address->tls_ca))
-        return mrt_error(MORTISE_EURI, "tls_ca= is empty or too long");
-    if (file)
-        memcpy(address->tls_ca, file, strlen(file) + 1);
-    return MORTISE_OK;
-}
-
 int mrt_sql_read_tls(const struct mrt_uri *uri, bool local, struct mrt_sql_address *address)
 {
-    static const char *const words[] = {
-        [MRT_SQL_TLS_OFF] = "off",
-        [MRT_SQL_TLS_REQUIRED] = "required",
-        [MRT_SQL_TLS_VERIFY] = "verify",
-    };
-    const char *text = mrt_uri_parameter(uri, "tls");
-    address->tls = local ? MRT_SQL_TLS_LIBRARY : MRT_SQL_TLS_REQUIRED;
-    int tls = MRT_SQL_TLS_OFF;
-    while (text && tls <= MRT_SQL_TLS_VERIFY && strcmp(text, words[tls]) != 0)
-        tls++;
-    if (text && tls > MRT_SQL_TLS_VERIFY)
-        return mrt_error(MORTISE_EURI, "tls=%.32s is not off, required or verify", text);
-    if (text)
-        address->tls = (enum mrt_sql_tls)tls;
-    return read_tls_ca(uri, address);
+    static const char *const words[] = {"off", "required", "verify", NULL}; /* from TLS_OFF on */
+    static const struct mrt_parameter tls[] = {{"tls", MRT_PARAMETER_WORD, 0, 0, 0, words},
+                                               {.key = NULL}};
+    static const struct mrt_parameter ca[] = {
+        {"tls_ca", MRT_PARAMETER_TEXT, 0, 0, sizeof address->tls_ca, NULL}, {.key = NULL}};
+    int said = -1;
+    int error = mrt_parameters_read_known(uri, tls, &said);
+    if (error == MORTISE_OK)
+        error = mrt_parameters_read_known(uri, ca, address->tls_ca);
+    address->tls = said >= 0 ? MRT_SQL_TLS_OFF + (unsigned)said
+                   : local   ? MRT_SQL_TLS_LIBRARY
+                             : MRT_SQL_TLS_REQUIRED;
+    bool names_file = mrt_uri_parameter(uri, "tls_ca");
+    if (error == MORTISE_OK && names_file && address->tls != MRT_SQL_TLS_VERIFY)
+        error = mrt_error(MORTISE_EURI, "tls_ca= is used with tls=verify only");
+    if (error == MORTISE_OK && names_file && !*address->tls_ca)
+        error = mrt_error(MORTISE_EURI, "tls_ca= is empty");
+    return error;
 }
 
 const char *mrt_sql_tls_advice(enum mrt_sql_tls tls)

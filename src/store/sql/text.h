@@ -47,11 +47,6 @@ struct mrt_sql_address {
 /* Adds a host to those that are looked up, unless it is this machine. */
 void mrt_sql_add_host(struct mrt_sql_address *address, const char *name);
 
-/* A duration such as 10s or 500ms, at least `least` and at most a day; *duration stays if it is not
-   given. 0 or MORTISE_EURI with particulars. */
-int mrt_sql_duration(const struct mrt_uri *uri, const char *key, mrt_time least,
-                     mrt_time *duration);
-
 /* The name of a schema; NULL: "mortise". 0 or MORTISE_EURI. */
 int mrt_sql_schema(const char *name, char schema[MRT_SQL_SCHEMA_MAX + 1]);
 
