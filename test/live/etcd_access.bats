@@ -2,14 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # A member of etcd with TLS and users, and one that is full.
 load ../cli/helper
+load certificates
 
 SERVERS="$BATS_TEST_DIRNAME/../../tools/servers"
-
-# make_ca NAME
-make_ca() {
-    openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 \
-        -subj "/CN=$1" -keyout "$PLACE/$1.key" -out "$PLACE/$1.pem" 2>/dev/null
-}
 
 as_root() {
     etcdctl --endpoints "https://${URL#etcd://}" --cacert "$PLACE/ours.pem" "$@"
@@ -21,10 +16,7 @@ setup_file() {
     PLACE=$(mktemp -d /tmp/mortise-etcd-XXXXXX)
     make_ca ours
     make_ca others
-    openssl req -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -subj "/CN=server" \
-        -keyout "$PLACE/server.key" -out "$PLACE/server.csr" 2>/dev/null
-    openssl x509 -req -in "$PLACE/server.csr" -CA "$PLACE/ours.pem" -CAkey "$PLACE/ours.key" -days 2 \
-        -set_serial 1 -extfile <(echo "subjectAltName=IP:127.0.0.1") -out "$PLACE/server.pem" 2>/dev/null
+    certify server IP:127.0.0.1 1
     python3 "$SERVERS" --setting "cert-file=$PLACE/server.pem" \
         --setting "key-file=$PLACE/server.key" start etcd "$PLACE/etcd" >/dev/null 3>&-
     python3 "$SERVERS" --setting "quota-backend-bytes=200000" start etcd "$PLACE/full" >/dev/null 3>&-
