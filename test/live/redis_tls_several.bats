@@ -69,6 +69,15 @@ encrypted() {
     "$MORTISE" doctor | sed -n 's/^  encrypted  *//p'
 }
 
+is_refused() {
+    "$MORTISE" run -n "$1" touch entered
+    [ $? -eq 75 ]
+}
+
+is_shown() {
+    "$MORTISE" ls "$1" | grep holds
+}
+
 # goes_on COMMAND...: a hold outlasts what the command does; an operator sees it there, and nobody else
 # is let in before its end.
 goes_on() {
@@ -77,8 +86,9 @@ goes_on() {
     local holder=$PID
     until_true test -e holding
     "$@"
-    run -75 "$MORTISE" run -w 100ms long true
-    "$MORTISE" ls long | grep holds
+    until_true is_refused long # the next server may not grant yet
+    [ ! -e entered ]
+    until_true is_shown long
     start run -w 60s long -- touch served
     [ ! -e served ]
     touch enough
