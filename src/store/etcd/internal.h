@@ -2,6 +2,7 @@
 /*
  * The etcd store. A file calls those below it, and above it by a callback alone:
  *
+ *   entry.c                the module's entry
  *   port.c                 commands in, events out, one descriptor
  *   operator.c, server.c   mortise_list, revoke, break, server: calls on a wire of their own
  *   session.c              a lease, and the key of a session
@@ -121,6 +122,8 @@ struct mrt_etcd_store {
     struct mrt_etcd_queue *queues; /* all, by directory */
     TAILQ_HEAD(, mrt_etcd_queue) active;
 };
+
+extern const struct mrt_store_ops mrt_etcd_store; /* port.c */
 
 /* session.c: NULL: it has not been started, or has ended. */
 struct mrt_etcd_session *mrt_etcd_session_find(const struct mrt_etcd_store *store,

@@ -11,13 +11,12 @@
  * watch.
  *
  * No function here waits: every entry (submit, process) does its part, and delivers the events in
- * the outbox. A module: libcurl and json-c are loaded when a URI names this store.
+ * the outbox.
  */
 #include "store/etcd/ask.h"
 #include "store/etcd/command.h"
 #include "store/etcd/queue.h"
 #include "store/etcd/rights.h"
-#include "store/kit/module_glue.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -183,7 +182,7 @@ static int etcd_open(const struct mrt_uri *uri, const struct mrt_store_options *
     return MORTISE_OK;
 }
 
-static const struct mrt_store_ops etcd_store = {
+const struct mrt_store_ops mrt_etcd_store = {
     .scheme = "etcd",
     .any_thread = true,
     .values = true,
@@ -217,10 +216,3 @@ static const struct mrt_store_ops etcd_store = {
     .close = etcd_close,
     .abandon = etcd_abandon,
 };
-
-__attribute__((visibility("default"))) mrt_module_entry mortise_store_module;
-
-const struct mrt_store_ops *mortise_store_module(const struct mrt_module_host *host)
-{
-    return mrt_module_greet(host) ? &etcd_store : NULL;
-}
