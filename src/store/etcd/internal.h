@@ -47,7 +47,6 @@ struct mrt_etcd_session {
     struct mrt_id id;
     int64_t lease;
     int64_t epoch; /* revision of its key's newest write */
-    int64_t term;  /* of the cluster, as of the newest proof */
     bool doubtful; /* the outcome of a change is unknown: the key is written before the next one */
     struct mrt_etcd_call *writing; /* that is under way */
     struct mrt_etcd_store *store;
@@ -64,6 +63,7 @@ struct mrt_etcd_job {
     unsigned tries;
     int64_t epoch;    /* the session's when the call was sent */
     int64_t revision; /* that a condition of the call names */
+    int64_t term;     /* of the member that has renewed the lease */
     mrt_etcd_done *next;
 };
 

@@ -5,8 +5,9 @@
  *
  * A leader that is frozen and goes on after another has been elected renews leases that the other
  * counts down. So a renewal counts only if the cluster has the same term afterwards, as a read that
- * a majority confirms says, as it had before: then no other leader has been elected meanwhile.
- * Otherwise it is sent again. The proof is dated from the sending of the RENEW in any case.
+ * a majority confirms says, as the member that acknowledged it had: then no other leader has been
+ * elected meanwhile. Otherwise it is sent again. The proof is dated from the sending of the RENEW
+ * in any case.
  */
 #include "base/assert.h"
 #include "store/etcd/queue.h"
@@ -94,7 +95,6 @@ static void started(void *argument, const struct mrt_etcd_reply *reply)
         TAILQ_INSERT_TAIL(&store->sessions, session, link);
     }
     session->epoch = mrt_etcd_revision(reply->json);
-    session->term = term_of(reply->json);
     job->job.event.lease = store->address.lease;
     mrt_etcd_answer(job, MRT_STARTED);
 }
@@ -167,10 +167,7 @@ static void confirmed(void *argument, const struct mrt_etcd_reply *reply)
         mrt_etcd_refuse(job);
         return;
     }
-    int64_t term = term_of(reply->json);
-    bool same = term == session->term;
-    session->term = term;
-    if (same)
+    if (term_of(reply->json) == job->term)
         mrt_etcd_answer(job, MRT_RENEWED);
     else if (++job->tries < MRT_ETCD_TRIES_MAX)
         send_renewal(job, session);
@@ -196,6 +193,7 @@ static void renewed(void *argument, const struct mrt_etcd_reply *reply)
         mrt_etcd_answer(job, MRT_UNKNOWN);
         return;
     }
+    job->term = term_of(result);
     struct mrt_etcd_text text = {0};
     mrt_etcd_add(&text, "{");
     mrt_etcd_add_bytes(&text, "key", session->key, strlen(session->key));
