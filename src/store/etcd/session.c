@@ -81,8 +81,8 @@ static void started(void *argument, const struct mrt_etcd_reply *reply)
     job->session = NULL;
     if (reply->outcome != MRT_ETCD_DONE) {
         free(fresh);
-        if (reply->error == MORTISE_ELOST)
-            mrt_etcd_fail(job, MORTISE_ELOST, "%s", reply->text);
+        if (reply->error == MORTISE_ELOST) /* the lease has ended: it is made anew */
+            mrt_etcd_answer(job, MRT_UNKNOWN);
         else
             mrt_etcd_job_done(job, reply);
         return;
