@@ -27,11 +27,13 @@ static struct mrt_etcd_store *of(struct mrt_store *port)
     return (struct mrt_etcd_store *)port;
 }
 
-/* Begins what can begin, sends it, and delivers what has come. */
+/* Begins what can begin, sends it, and delivers what has come. A call that ends meanwhile lets its
+   queue go on. */
 static void turn(struct mrt_etcd_store *store, mrt_time now)
 {
-    mrt_etcd_queues_tick(store, now);
-    mrt_etcd_wire_kick(&store->wire);
+    do
+        mrt_etcd_queues_tick(store, now);
+    while (mrt_etcd_wire_kick(&store->wire));
     mrt_outbox_deliver(&store->outbox);
     mrt_notes_say(&store->notes);
 }

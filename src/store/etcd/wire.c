@@ -120,17 +120,21 @@ static bool collect(struct mrt_etcd_wire *wire)
     return any;
 }
 
-void mrt_etcd_wire_kick(struct mrt_etcd_wire *wire)
+bool mrt_etcd_wire_kick(struct mrt_etcd_wire *wire)
 {
     int running;
+    bool any = false;
     for (int turn = 0; turn < EVENTS_MAX; turn++) {
         if (wire->timer <= mrt_time_now()) {
             wire->timer = MRT_TIME_NEVER;
             curl_multi_socket_action(wire->multi, CURL_SOCKET_TIMEOUT, 0, &running);
-        } else if (!collect(wire)) {
-            return;
+        } else if (collect(wire)) {
+            any = true;
+        } else {
+            break;
         }
     }
+    return any;
 }
 
 void mrt_etcd_wire_process(struct mrt_etcd_wire *wire, mrt_time now)

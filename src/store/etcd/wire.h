@@ -105,8 +105,8 @@ struct mrt_etcd_call *mrt_etcd_stream(struct mrt_etcd_wire *wire, const char *pa
 void mrt_etcd_cancel(struct mrt_etcd_call *call);
 
 void mrt_etcd_wire_process(struct mrt_etcd_wire *wire, mrt_time now);
-/* Sends what was added since. */
-void mrt_etcd_wire_kick(struct mrt_etcd_wire *wire);
+/* Sends what was added since; whether a call has ended meanwhile. */
+bool mrt_etcd_wire_kick(struct mrt_etcd_wire *wire);
 /* Whether all calls have left. */
 bool mrt_etcd_wire_is_sent(const struct mrt_etcd_wire *wire);
 mrt_time mrt_etcd_wire_next(const struct mrt_etcd_wire *wire);
