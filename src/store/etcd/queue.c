@@ -305,7 +305,7 @@ static void on_line(void *argument, const struct mrt_etcd_reply *reply)
 {
     struct mrt_etcd_queue *queue = argument;
     struct json_object *events = mrt_etcd_member(reply->json, "events");
-    int64_t revision = mrt_etcd_revision(reply->json);
+    int64_t revision = 0; /* of the events: the header's may be newer, and more of them to come */
     size_t count =
         json_object_is_type(events, json_type_array) ? json_object_array_length(events) : 0;
     if (queue->broken)
@@ -315,11 +315,14 @@ static void on_line(void *argument, const struct mrt_etcd_reply *reply)
         return;
     }
     queue->failures = count > 0 ? 0 : queue->failures;
-    for (size_t i = 0; i < count; i++)
-        if (!mrt_etcd_view_change(&queue->view, json_object_array_get_idx(events, i),
-                                  queue->directory))
+    for (size_t i = 0; i < count; i++) {
+        struct json_object *event = json_object_array_get_idx(events, i);
+        int64_t modified = mrt_etcd_number(mrt_etcd_member(event, "kv"), "mod_revision");
+        revision = modified > revision ? modified : revision;
+        if (!mrt_etcd_view_change(&queue->view, event, queue->directory))
             queue->broken = true;
-    if (count > 0 && revision > queue->view.revision && !queue->broken) {
+    }
+    if (revision > queue->view.revision && !queue->broken) {
         queue->view.revision = revision;
         compare(queue);
     }
