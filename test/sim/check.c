@@ -55,9 +55,10 @@ static bool is_quiet_or_still(const struct world *world)
     return p->agent_crash_every_us + p->agent_pause_every_us + p->agent_cut_every_us +
                p->agent_signal_every_us + p->zk_trouble_every_us + p->trouble_every_us +
                p->redis_copyless + p->pg_conflict + p->pg_full + p->pg_notify_late_us +
-               p->pg_split + p->zk_outsider_every_us + p->zk_impostor + p->lose_command +
-               p->lose_reply + p->early_unknown + p->refuse + p->refuse_for_good + p->cut_every_us +
-               p->pause_every_us + p->busy + p->timer_late_us + p->old_answers ==
+               p->pg_split + p->etcd_watch_late_us + p->etcd_error + p->zk_outsider_every_us +
+               p->zk_impostor + p->lose_command + p->lose_reply + p->early_unknown + p->refuse +
+               p->refuse_for_good + p->cut_every_us + p->pause_every_us + p->busy +
+               p->timer_late_us + p->old_answers ==
            0;
 }
 

@@ -36,6 +36,10 @@ const struct host_kind *host_kind_of(int64_t model)
     case MODEL_QUORUM:
         return &quorum_host_kind;
 #endif
+#ifdef SIM_ETCD
+    case MODEL_ETCD:
+        return &etcd_host_kind;
+#endif
 #ifdef SIM_POSTGRES
     case MODEL_POSTGRES:
         return pg_host_kind();
@@ -256,8 +260,13 @@ static void plan(struct host *host)
     struct client *client = host->client;
     struct world *world = client->world;
     mrt_time at = host->ops->next(host->store);
+    if (host->kind->check)
+        host->kind->check(world, client);
     if (at != MRT_TIME_NEVER)
         at = client_true(client, at) + world_some(world, world->profile.timer_late_us);
+    if (host->due) /* which a busy client sees late */
+        at = world->now +
+             (world->phase == PHASE_CHAOS ? world_some(world, world->profile.timer_late_us) : 0);
     for (int i = 0; i < HOST_SOCKETS_MAX; i++) {
         const struct host_slot *slot = &host->slots[i];
         if (slot->socket && slot->epoll >= 0 && is_connecting(host, slot->socket))
@@ -320,6 +329,7 @@ static void turn(struct world *world, struct task *task)
         return;
     }
     host_current = host;
+    host->due = false;
     host->ops->process(host->store, client_now(host->client));
     host_current = NULL;
     dispatch(world, host);

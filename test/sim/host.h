@@ -24,7 +24,8 @@ struct host_socket {
 };
 
 /* The stores that are simulated as they ship. */
-extern const struct mrt_store_ops mrt_zookeeper_store, mrt_redis_store, mrt_quorum_store;
+extern const struct mrt_store_ops mrt_zookeeper_store, mrt_redis_store, mrt_quorum_store,
+    mrt_etcd_store;
 
 /* A kind of real store. */
 struct host_kind {
@@ -33,6 +34,8 @@ struct host_kind {
     void (*write_uri)(const struct world *world, char *text, size_t size);
     /* The client's net goes down. */
     void (*cut)(struct world *world, struct client *client);
+    /* After each call of it; NULL: there is nothing to check. */
+    void (*check)(struct world *world, const struct client *client);
     /* At the end of a run: its connections. */
     void (*free)(struct client *client);
 };
@@ -54,6 +57,7 @@ struct host {
     } * events;
     int event_count, event_room, event_next;
     bool dispatching;
+    bool due;   /* its library has something, behind no socket */
     bool dead;  /* the process has died: nothing it does matters */
     int epolls; /* descriptors given out */
     struct {
@@ -76,7 +80,8 @@ extern struct host *host_current;
 const struct host_kind *host_kind_of(int64_t model);
 /* For how long a store waits for a connection. */
 int64_t host_connect_ms(const struct profile *profile);
-extern const struct host_kind zk_host_kind, redis_host_kind, redlock_host_kind, quorum_host_kind;
+extern const struct host_kind zk_host_kind, redis_host_kind, redlock_host_kind, quorum_host_kind,
+    etcd_host_kind;
 const struct host_kind *pg_host_kind(void);
 
 /* False: it cannot reach its server. */

@@ -16,6 +16,7 @@
  *                          redis, redlock: the real stores on fake servers, one or five;
  *                          quorum: the real store on three members with sessions;
  *                          postgres: the real store and libpq on a fake primary and standby;
+ *                          etcd: the real store on a fake of libcurl and of a cluster;
  *                          agent: the host agent and the store agent: on the memory store's server;
  *                          zookeeper-port, sqlite, lease, memory: models behind the port;
  *                          any: one of the last three, as the seed has it

@@ -245,7 +245,8 @@ static void draw_lock(struct profile *p, uint64_t seed)
     if (zookeeper && kind == LOCK_SEMAPHORE && random_below(&random, 2))
         make_frequented(p, &random);
     if (p->model != MODEL_LEASE && p->model != MODEL_KERNEL && p->model != MODEL_ZK_LIBRARY &&
-        p->model != MODEL_REDIS && p->model != MODEL_POSTGRES && p->model != MODEL_AGENT)
+        p->model != MODEL_REDIS && p->model != MODEL_POSTGRES && p->model != MODEL_ETCD &&
+        p->model != MODEL_AGENT)
         return; /* the other models have neither values nor cells */
     if (kind == LOCK_ELECTION) {
         p->lock = kind;
@@ -308,7 +309,7 @@ void profile_make_untroubled(struct profile *p, struct random *random)
     make_quiet(p, random);
     zero(ends, sizeof ends / sizeof ends[0]);
     profile_make_calm(p);
-    p->trouble_every_us = p->redis_copyless = 0;
+    p->trouble_every_us = p->redis_copyless = p->etcd_watch_late_us = p->etcd_error = 0;
 }
 
 /* No session ends, so a client that stops adopting leaves the ticket as it was. */
@@ -326,7 +327,7 @@ static void draw_detach(struct profile *p, uint64_t seed)
     random_seed(&random, seed ^ UINT64_C(0x646574616368));
     int64_t unit = has_lease(p) ? p->lease_us : 1000000;
     bool can = p->model == MODEL_LEASE || p->model == MODEL_KERNEL ||
-               p->model == MODEL_ZK_LIBRARY || p->model == MODEL_REDIS;
+               p->model == MODEL_ZK_LIBRARY || p->model == MODEL_REDIS || p->model == MODEL_ETCD;
     can = can && (p->lock != LOCK_MUTEX || p->capacity == 1); /* two of those there are not */
     if (!can || p->lock == LOCK_ELECTION || p->lock == LOCK_EXCLUSIVE || p->redis_amnesia > 0 ||
         random_below(&random, 6) > 0)
@@ -642,6 +643,8 @@ void profile_draw(struct profile *profile, uint64_t seed, int model, enum world_
         profile_draw_quorum(profile, &random);
     } else if (profile->model == MODEL_POSTGRES) {
         profile_draw_postgres(profile, &random);
+    } else if (profile->model == MODEL_ETCD) {
+        profile_draw_etcd(profile, &random);
     } else if (profile->model == MODEL_AGENT) {
         profile_draw_agent(profile, &random);
     } else {
@@ -698,6 +701,8 @@ void profile_heal(struct profile *p)
                                &p->pg_full,
                                &p->pg_notify_late_us,
                                &p->pg_split,
+                               &p->etcd_watch_late_us,
+                               &p->etcd_error,
                                &p->agent_crash_every_us,
                                &p->agent_pause_every_us,
                                &p->agent_cut_every_us,

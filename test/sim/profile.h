@@ -28,6 +28,7 @@ enum {
     MODEL_REDLOCK,
     MODEL_QUORUM, /* as REDLOCK, but its members' claims end with their sessions */
     MODEL_POSTGRES,
+    MODEL_ETCD,
     MODEL_AGENT, /* its store has a lease or, if lease_us is 0, none */
     MODEL_COUNT
 };
@@ -38,7 +39,9 @@ enum {
     TROUBLE_SCRIPTS,
     TROUBLE_CLOCK,
     TROUBLE_STREAM,
-    TROUBLE_PROMOTION
+    TROUBLE_PROMOTION,
+    TROUBLE_COMPACTION,
+    TROUBLE_PARTITION
 };
 #define MODEL_ANY (-1) /* one of those that need no library */
 /* Lone faults; those before FAULT_WAKE_LOST are of the next command. */
@@ -164,7 +167,8 @@ enum {
     X(trouble_every_us, EXTRA, "a server has one of its troubles about each")                     \
     X(trouble_us, FIXED, "for at most")                                                           \
     X(trouble_kind, FIXED,                                                                        \
-      "0 any, 1 still, 2 down, 3 no scripts, 4 clock, 5 a stream late, 6 promotion")              \
+      "0 any, 1 still, 2 down, 3 no scripts, 4 clock, 5 a stream late, 6 promotion, "             \
+      "7 compaction, 8 partition")                                                                \
     X(redis_amnesia, EXTRA, "chance that a restart forgets everything")                           \
     X(redis_uptime_us, FIXED, "a server that has been up for less is not used")                   \
     X(clock_back_us, EXTRA, "a server's clock is set back by at most")                            \
@@ -180,6 +184,11 @@ enum {
     X(pg_lag_us, EXTRA, "the standby is behind by at most, which no lock stands")                 \
     X(pg_pooled, EXTRA, "chance that a pooler gives a transaction another process")               \
     X(pg_split, EXTRA, "chance that something splits the transaction of an acquire")              \
+    X(etcd_members, FIXED, "of a cluster of etcd, 1 or 3")                                        \
+    X(etcd_shortest, FIXED, "lease that it grants, in seconds")                                   \
+    X(etcd_election_us, FIXED, "without a leader, or until an old one knows, at most")            \
+    X(etcd_watch_late_us, EXTRA, "watches report late by at most")                                \
+    X(etcd_error, EXTRA, "chance that a member answers with an error, whatever was done")         \
     X(several, EXTRA, "chance to acquire several locks at once")                                  \
     X(zk_ambush, EXTRA, "chance that the next waiter's node is taken away just as one leaves")    \
     X(old_answers, EXTRA, "chance that a renewal is answered in the session after its own")       \

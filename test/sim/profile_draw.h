@@ -51,5 +51,7 @@ void profile_draw_quorum_lock(struct profile *profile, struct random *random);
 void profile_draw_postgres(struct profile *profile, struct random *random);
 /* And whether there is a pooler, after all else. */
 void profile_draw_pooler(struct profile *profile, uint64_t seed);
+/* Of a cluster of etcd. */
+void profile_draw_etcd(struct profile *profile, struct random *random);
 
 #endif

@@ -17,8 +17,9 @@ enum {
     IS_QUORUM = 32,
     IS_POSTGRES = 64,
     IS_SESSIONS = 128,
+    IS_ETCD = 256,
     BEHIND_PORT = IS_LEASE | IS_MEMORY | IS_SQLITE,
-    BEHIND_STREAMS = IS_REDIS | IS_QUORUM | IS_POSTGRES,
+    BEHIND_STREAMS = IS_REDIS | IS_QUORUM | IS_POSTGRES | IS_ETCD,
     ALL = BEHIND_PORT | BEHIND_STREAMS | IS_ZOOKEEPER | IS_SESSIONS
 };
 
@@ -27,7 +28,7 @@ static const unsigned stores[MODEL_COUNT] = {
     [MODEL_SQLITE] = IS_SQLITE,        [MODEL_ZOOKEEPER] = IS_ZOOKEEPER,
     [MODEL_ZK_LIBRARY] = IS_ZOOKEEPER, [MODEL_REDIS] = IS_REDIS,
     [MODEL_REDLOCK] = IS_QUORUM,       [MODEL_QUORUM] = IS_SESSIONS,
-    [MODEL_POSTGRES] = IS_POSTGRES};
+    [MODEL_POSTGRES] = IS_POSTGRES,    [MODEL_ETCD] = IS_ETCD};
 
 /* The stores that have such a fault. */
 static const unsigned where[] = {
@@ -47,7 +48,7 @@ static const unsigned where[] = {
     [FAULT_DOWN] = BEHIND_STREAMS,
     [FAULT_SCRIPTS] = IS_REDIS | IS_QUORUM,
     [FAULT_STREAM] = BEHIND_STREAMS,
-    [FAULT_PROMOTION] = IS_POSTGRES,
+    [FAULT_PROMOTION] = IS_POSTGRES | IS_ETCD,
 };
 enum { FAULTS = sizeof where / sizeof where[0] };
 
@@ -82,6 +83,8 @@ static void make_faultless(struct profile *p)
                                &p->pg_notify_late_us,
                                &p->pg_split,
                                &p->pg_pooled,
+                               &p->etcd_watch_late_us,
+                               &p->etcd_error,
                                &p->revoke_every_us,
                                &p->listen,
                                &p->misuse,
@@ -117,6 +120,8 @@ void profile_make_lone(struct profile *p, uint64_t seed)
     p->operations = random_between(&random, 3, 8);
     p->delay_us = profile_scale(&random, unit / 400);
     p->zk_lag_us = p->zk_behind_us = p->zk_gap_us = 0;
+    if (p->model == MODEL_ETCD)
+        p->reap_us = 0;
     if (p->model == MODEL_POSTGRES)
         p->pg_work_us = profile_scale(&random, unit / 1000);
     p->hold_us = profile_scale(&random, unit);

@@ -57,6 +57,7 @@ static void make_undisturbed(struct profile *p, struct random *random)
     profile_make_untroubled(p, random);
     p->reboot_every_us = p->detach = p->pg_conflict = p->pg_full = p->pg_notify_late_us = 0;
     p->pg_split = 0;
+    p->etcd_watch_late_us = p->etcd_error = 0;
     p->clients = random_between(random, 2, 3);
     p->actors = random_between(random, 1, 3);
     p->operations = random_between(random, 20, 40);

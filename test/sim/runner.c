@@ -54,6 +54,9 @@ static const char *const store_names[MODEL_COUNT] = {
     [MODEL_REDLOCK] = "redlock",
     [MODEL_QUORUM] = "quorum",
 #endif
+#ifdef SIM_ETCD
+    [MODEL_ETCD] = "etcd",
+#endif
 #ifdef SIM_POSTGRES
     [MODEL_POSTGRES] = "postgres",
 #endif

@@ -39,6 +39,10 @@ static const struct server_model *model_of(int64_t model)
     case MODEL_QUORUM:
         return &quorum_model;
 #endif
+#ifdef SIM_ETCD
+    case MODEL_ETCD:
+        return &etcd_model;
+#endif
 #ifdef SIM_POSTGRES
     case MODEL_POSTGRES:
         return &postgres_model;

@@ -33,7 +33,7 @@ struct server_model {
 };
 
 extern const struct server_model memory_model, sqlite_model, zookeeper_model, zk_library_model,
-    redis_model, quorum_model, postgres_model, agent_model;
+    redis_model, quorum_model, postgres_model, etcd_model, agent_model;
 
 struct server {
     const struct server_model *model;

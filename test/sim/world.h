@@ -15,6 +15,7 @@
  *              library, zk_wire.c, connections, and zk_ensemble.c, the servers; Redis's, and a
  *              quorum of five, on stream.c, streams of bytes, and redis_server.c, the servers;
  *              a quorum of members with sessions, on quorum_members.c;
+ *              etcd's, on a fake of libcurl (etcd_server.h);
  *              PostgreSQL's, with libpq, on stream.c and pg_wire.c (pg_server.h); agents, and the
  *              store agent: in their clients, on stream.c too (agent_host.h)
  *   lone.c     a lone fault, in worlds without any other
