@@ -145,7 +145,7 @@ struct mrt_command {
     uint64_t queue_max;     /* APPEND: only if not so many are waiting already; 0: no limit */
     bool wants_place;       /* APPEND and below: its VIEW is to say its place, if that can be had */
     bool watch_closely;     /* APPEND, REFRESH, LIGHTEN: tell at once what others do to it */
-    bool linger;            /* APPEND: tell at once when another queues behind it */
+    bool linger;            /* APPEND to DETACH: tell at once when another queues behind it */
     mrt_time delay;     /* APPEND: how long it stays if its session dies while it holds; 0: not */
     bool delay_is_host; /* that delay protects processes of this host alone: it may end with it */
     bool died;          /* STOP: the session was lost, and its holds with it */
