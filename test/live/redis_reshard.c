@@ -90,7 +90,7 @@ static void test_rd_16_a_slot_that_moves_costs_no_hold(void **state)
     mortise_hold hold = zk_acquire(zk_mutex(client, "long"));
     mortise_client *claimer = zk_open(uri("?session=120s"));
     mortise_lock *claim;
-    assert_int_equal(mortise_exclusive_new(claimer, "{mortise/}claim", NULL, &claim), MORTISE_OK);
+    assert_int_equal(mortise_exclusive_new(claimer, "claim", NULL, &claim), MORTISE_OK);
     for (int i = 0; i < 2; i++) {
         mortise_release(zk_acquire(claim));
         failover_wait_turns(counts, 50);
