@@ -25,7 +25,7 @@
 #   make mutants    which suite finds each fault of test/mutants, and how soon
 #   make model      every order of what a few clients can do; the rules' models in Spin
 #   make tidy format asan tsan coverage clean
-#   make bench      STORE=sqlite|zk|zk3|redis|postgres|mariadb|agent|python: figures beside
+#   make bench      STORE=sqlite|zk|zk3|redis|postgres|mariadb|etcd|agent|python: figures beside
 #                   the peers', in build/bench*.json and drawn in build/bench*.svg
 #   make plots      draw bench/figures in doc/plots
 #   make pictures   record make run, mortise top and the page of mortise serve for README
@@ -145,6 +145,9 @@ else ifeq ($(STORE),python)
 else ifeq ($(STORE),redis)
 	@tools/install-deps test
 	@bench/redis/run $(BUILD)
+else ifeq ($(STORE),etcd)
+	@tools/install-deps test
+	@bench/etcd/run $(BUILD)
 else ifneq ($(filter postgres mariadb,$(STORE)),)
 	@tools/install-deps test
 	@bench/sql/run $(STORE) $(BUILD)

@@ -19,6 +19,7 @@ TITLES = {"sqlite": "SQLite, beside flock(1) and SQLite alone",
           "redis": "Redis, beside hiredis alone, redis-py and npm's redlock",
           "postgres": "PostgreSQL, beside a durable row and pg_advisory_lock",
           "mariadb": "MariaDB, beside a durable row and GET_LOCK",
+          "etcd": "etcd, beside its gateway's own requests and etcdctl lock",
           "agent": "mortise agent, beside a broker that keeps nothing"}
 COMMAND = "start, lock, run true, end"
 ALONE = "acquire and release, alone"
@@ -96,7 +97,20 @@ def agent(f):
                 [["", "mortise, LOCK and UNLOCK", f["cycle_us"]], ["", "two PINGs", f["pings_us"]]])
 
 
+def etcd(f):
+    yield chart("acquire, alone", "us", "less",
+                [["", "mortise", f["mortise-paused.acquire_us"]],
+                 ["", "the gateway's transaction", f["floor-paused.acquire_us"]],
+                 ["", "a bare put", f["floor-paused.put_us"]]])
+    yield chart(ALONE, "us", "less",
+                [["", "mortise", f["mortise.cycle_us"]],
+                 ["", "two transactions of the gateway", f["floor.cycle_us"]]])
+    yield chart(COMMAND, "ms", "less",
+                [["", "mortise run", f["run.mortise"]], ["", "etcdctl lock", f["run.etcdctl"]]])
+
+
 CHARTS = {"sqlite": sqlite, "zk": zookeeper, "zk3": zookeeper, "redis": redis, "agent": agent,
+          "etcd": etcd,
           "postgres": sql("pg_advisory_lock", ("form=advisory", "form=row")),
           "mariadb": sql("GET_LOCK", ("form=get_lock", "form=row"))}
 
