@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 unsigned place_members;
+mrt_time place_soon = 60 * MRT_SECOND;
 char place_uri[512];
 mrt_time place_lag;
 struct way ways[PLACE_MEMBERS_MAX];
@@ -251,7 +252,7 @@ enum mrt_event_type renew(void)
 
 bool empties(unsigned member)
 {
-    mrt_time until = mrt_time_now() + SOON;
+    mrt_time until = mrt_time_now() + place_soon;
     while (port_tickets(&rivals[member], "q") > 0 && mrt_time_now() < until)
         port_wait(&quorum, MRT_STARTED, (struct mrt_id){1, 1}, 5 * MRT_MILLISECOND, NULL);
     return port_tickets(&rivals[member], "q") == 0;

@@ -16,11 +16,6 @@
 
 #define PLACE_MEMBERS_MAX 5
 #define PLACE_LEASE 3000 /* ms, unless another is asked for */
-#ifdef MRT_DEFECTS
-#define SOON (5 * MRT_SECOND) /* what is waited for does not come */
-#else
-#define SOON (60 * MRT_SECOND)
-#endif
 
 /* The way to a member. */
 struct way {
@@ -47,6 +42,8 @@ struct way {
 #define BIT(type) (1U << (type))
 
 extern unsigned place_members;
+/* The longest wait for what comes soon: 60 s; a measure of mutants waits in vain, and less. */
+extern mrt_time place_soon;
 extern char place_uri[512];
 extern mrt_time place_lag; /* of the proofs of all members that are started from now on */
 extern struct way ways[PLACE_MEMBERS_MAX];

@@ -285,7 +285,7 @@ static unsigned tickets_at_all(void)
 
 static void run_until_tickets(mortise_client *client, unsigned count)
 {
-    mrt_time until = mrt_time_now() + SOON;
+    mrt_time until = mrt_time_now() + place_soon;
     while (tickets_at_all() != count) {
         assert_true(mrt_time_now() < until);
         assert_int_equal(mortise_process(client), MORTISE_OK);
@@ -321,7 +321,7 @@ static bool is_told_at_the_end(void)
     }
     assert_int_equal(told.calls, 0);
     mortise_cancel(operation);
-    for (mrt_time until = mrt_time_now() + SOON; told.calls == 0 && mrt_time_now() < until;)
+    for (mrt_time until = mrt_time_now() + place_soon; told.calls == 0 && mrt_time_now() < until;)
         assert_int_equal(mortise_process(client), MORTISE_OK);
     assert_int_equal(told.calls, 1);
     assert_int_equal(told.error, MORTISE_ECANCELLED);
