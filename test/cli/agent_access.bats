@@ -183,7 +183,11 @@ is_said() {
     as www-data - follows_the_policy <>"$T/go" >"$T/client" 3>&- &
     CLIENT=$!
     until_true test -s "$T/client"
-    printf 'allow user www-data acquire on new/\nlimit user * tickets 2\n' >"$T/policy"
+    cat >"$T/policy" <<'END'
+allow user games acquire on games/
+allow user www-data acquire on new/
+limit user * tickets 2
+END
     kill -HUP "$AGENT"
     until_true is_said "the policy was read again" 1
     echo go >"$T/go"
@@ -198,7 +202,7 @@ is_said() {
     echo go >"$T/go"
     finish "$CLIENT"
     [ "$code" -eq 0 ]
-    as games - is_refused_often
+    as backup - is_refused_often
     echo "allow user games acquire on games/" >"$T/policy"
     kill -HUP "$AGENT"
     until_true is_said "the policy was read again" 2

@@ -120,6 +120,7 @@ def follows_the_policy():
     print("ready", flush=True)
     sys.stdin.readline()
     assert client.call("LOCK www/b 0").startswith("NOPERM "), "what was allowed"
+    assert client.call("LOCK games/a 0").startswith("NOPERM "), "by another's rule"
     assert client.call("HELD www/a") > 0, "what somebody has he keeps"
     other = client.call("LOCK new/a 0")
     assert client.call("LOCK new/b 0").startswith("FULL "), "a limit of two tickets, and he has two"
