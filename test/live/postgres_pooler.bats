@@ -120,6 +120,26 @@ has_granted() {
     done
 }
 
+# fence_of NAME: the holder's, as the pooler shows it.
+fence_of() {
+    "$MORTISE" ls --url "$(at 1)" "$1" --json |
+        python3 -c 'import json, sys; print(json.load(sys.stdin)[0]["fence"])'
+}
+
+@test "SQ-10 init, ls, revoke and break go through the pooler" {
+    run -0 "$MORTISE" init --url "$(at 1)"
+    start run --json --url "$(at 1)" shown -- sh -c 'touch holding; exec sleep 600' 2>events
+    until_true test -e holding
+    run -0 "$MORTISE" ls --url "$(at 1)" shown
+    [[ "$output" == *"pid $PID"* ]]
+    run -0 "$MORTISE" revoke --url "$(at 1)" shown
+    run -0 "$MORTISE" break --url "$(at 1)" shown --fence "$(fence_of shown)"
+    finish "$PID"
+    [ "$code" -ne 0 ]
+    grep '"event": "lost"' events
+    run -0 "$MORTISE" run -n --url "$(at 0)" shown -- true
+}
+
 @test "SQ-10 one holds at a time while the pooler restarts, pauses, and loses connections" {
     contest "$(at 1)?lease=4s" "$(at 1)?lease=4s" "$(at 1)?lease=4s" "$(at 1)?lease=4s" \
         "$(at 0)?lease=4s"
