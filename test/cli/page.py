@@ -19,6 +19,7 @@ NAMES = "[...document.querySelectorAll('#locks tbody a')].map(a => a.textContent
 PLACES = "[...document.querySelectorAll('#queue tbody tr')].map(r => r.cells[0].textContent).join()"
 FENCES = "[...document.querySelectorAll('#queue tbody tr')].map(r => r.cells[3].textContent).join()"
 chromium, address, token, pictures, prefix = sys.argv[1:]
+through_agent = os.environ.get("MORTISE_URL", "").startswith("agent:")
 
 
 def same(found, wanted):
@@ -67,6 +68,10 @@ def read_table(browser):
     """The busiest lock comes first; what others wrote is text."""
     browser.until("document.querySelector('#state').textContent === 'live'")
     same(browser.evaluate(NAMES), "deploy|" + NAME)
+    browser.until("document.querySelector('#agent').hidden === false" if through_agent else
+                  "document.querySelector('#agent').hidden === true")
+    if through_agent:
+        assert "4 tickets, 2 of them held" in browser.text("#agent"), browser.text("#agent")
     same(browser.evaluate("document.querySelectorAll('main script, main table img').length"), 0)
     same(browser.evaluate("document.title"), "(2) mortise")
     assert browser.text("#locks tbody tr:last-child td:last-child").startswith(LABEL + " · ")

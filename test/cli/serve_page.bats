@@ -4,6 +4,7 @@
 # in MORTISE_PICTURES, by default beside the command.
 load helper
 load server
+load agent
 
 TOKEN=0123456789abcdef-token
 
@@ -52,8 +53,8 @@ use_the_page() {
     use_the_page sqlite
 }
 
-@test "the page in a browser: ZooKeeper" {
-    MORTISE_URL=$(server_url)
-    export MORTISE_URL
+@test "the page in a browser: ZooKeeper, through an agent" {
+    STORE=$(server_url) start_agent
+    export MORTISE_URL="agent://$T/agent.sock"
     use_the_page zookeeper
 }

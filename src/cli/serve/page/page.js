@@ -165,6 +165,16 @@ function showTiles(overview) {
           counts.grants ? Math.round(100 * counts.contended / counts.grants) + " %" : "–");
 }
 
+/* The counts of the agent, if the store is watched through one that answers. */
+function showAgent(agent) {
+  $("agent").hidden = !agent;
+  setText($("agent"), agent
+    ? `The agent has ${agent.clients.toLocaleString()} clients, ${agent.sessions.toLocaleString()} sessions and ` +
+      `${agent.tickets.toLocaleString()} tickets, ${agent.holders.toLocaleString()} of them held. Since it started: ` +
+      `${agent.grants.toLocaleString()} grants, ${agent.refused.toLocaleString()} clients refused.`
+    : "");
+}
+
 /* Values over time, each bin's out of its looks; null: there was none. */
 function binned(combine) {
   const samples = state.samples, end = samples.at(-1)[0];
@@ -455,6 +465,7 @@ async function round() {
   const counts = opened === null ? overview.counts : list.counts;
   if (opened === null) {
     showTiles(overview);
+    showAgent(overview.agent);
     showCharts();
     showLocks(list);
   } else {
