@@ -35,7 +35,8 @@ struct etcd_easy {
     const char *body;
     long size, timeout_ms, connect_ms, fresh, status, sent;
     curl_write_callback write;
-    void *context;
+    curl_prereq_callback before; /* each time that it is sent */
+    void *context, *before_context;
     int member;
     char path[32];
     bool was_kept, heard; /* its connection; something of its answer */
@@ -90,6 +91,11 @@ static void plan_end(struct etcd_easy *easy, mrt_time at, CURLcode result)
 
 static void send_now(struct etcd_easy *easy)
 {
+    if (easy->before &&
+        easy->before(easy->before_context, NULL, NULL, 0, 0) != CURL_PREREQFUNC_OK) {
+        finish(easy, CURLE_ABORTED_BY_CALLBACK);
+        return;
+    }
     easy->state = SENT;
     easy->sent = easy->size;
     if (easy->timeout_ms > 0)
@@ -270,6 +276,12 @@ CURLcode(curl_easy_setopt)(CURL *handle, CURLoption option, ...)
         break;
     case CURLOPT_WRITEDATA:
         easy->context = va_arg(arguments, void *);
+        break;
+    case CURLOPT_PREREQFUNCTION:
+        easy->before = va_arg(arguments, curl_prereq_callback);
+        break;
+    case CURLOPT_PREREQDATA:
+        easy->before_context = va_arg(arguments, void *);
         break;
     case CURLOPT_TIMEOUT_MS:
         easy->timeout_ms = va_arg(arguments, long);

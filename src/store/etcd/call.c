@@ -36,6 +36,16 @@ static int on_close(void *context, curl_socket_t fd)
     return close(fd);
 }
 
+/* Before a call goes out, also when libcurl sends it again (wire.h). */
+static int on_request(void *context, char *to, char *from, int to_port, int from_port)
+{
+    (void)to, (void)from, (void)to_port, (void)from_port;
+    struct mrt_etcd_call *call = context;
+    bool twice = call->begun && strcmp(call->path, "kv/txn") == 0;
+    call->begun = true;
+    return twice ? CURL_PREREQFUNC_ABORT : CURL_PREREQFUNC_OK;
+}
+
 /* The lines that are whole go to the stream's owner. */
 static bool take_lines(struct mrt_etcd_call *call)
 {
@@ -141,6 +151,8 @@ static void set_up(struct mrt_etcd_call *call)
     curl_easy_setopt(easy, CURLOPT_OPENSOCKETDATA, wire);
     curl_easy_setopt(easy, CURLOPT_CLOSESOCKETFUNCTION, on_close);
     curl_easy_setopt(easy, CURLOPT_CLOSESOCKETDATA, wire);
+    curl_easy_setopt(easy, CURLOPT_PREREQFUNCTION, on_request);
+    curl_easy_setopt(easy, CURLOPT_PREREQDATA, call);
     curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
     curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L);
     curl_easy_setopt(easy, CURLOPT_PROXY, "");
@@ -183,6 +195,7 @@ static bool send_or_hold(struct mrt_etcd_call *call)
         return true;
     }
     call->host = wire->host;
+    call->begun = false;
     mrt_host_format(&wire->address->hosts[call->host], host);
     snprintf(target, sizeof target, "%s://%s/v3/%s",
              wire->address->tls == MRT_ETCD_TLS_OFF ? "http" : "https", host, call->path);
@@ -309,13 +322,14 @@ static void begin_again(struct mrt_etcd_call *call)
 static void broken(struct mrt_etcd_call *call, CURLcode code)
 {
     long sent = 0;
-    const char *what = curl_easy_strerror(code);
+    bool twice = code == CURLE_ABORTED_BY_CALLBACK;
+    const char *what = twice ? "the connection broke before the answer" : curl_easy_strerror(code);
     curl_easy_getinfo(call->easy, CURLINFO_REQUEST_SIZE, &sent);
     bool tls = code == CURLE_PEER_FAILED_VERIFICATION || code == CURLE_SSL_CACERT_BADFILE;
     next_host(call);
     if (call->excess)
         end_badly(call, MRT_ETCD_UNKNOWN, MORTISE_ESTORE, "the reply is too large", "");
-    else if (sent > 0)
+    else if (twice || sent > 0)
         end_badly(call, MRT_ETCD_UNKNOWN, MORTISE_EUNREACHABLE, what, "");
     else if (++call->tried < call->wire->address->host_count)
         begin_again(call);

@@ -5,12 +5,13 @@
  *
  * A call goes to the host that answered last. A host that cannot be connected to is followed by the
  * next one in the URI until all have been tried. A host that has been sent a call, and does not
- * answer, leaves the outcome unknown, and the next call goes to the next host. With a user, calls
- * wait until a token has been fetched by the password; a token that is refused is fetched anew,
- * once a call. A server computes long for a password: with many clients that log in at once none
- * might have its answer in time, so each gives the next attempt twice as long. At most
- * MRT_ETCD_CALLS_MAX calls are under way, beside streams and urgent ones; the others wait for their
- * turn.
+ * answer, leaves the outcome unknown, and the next call goes to the next host. A transaction is
+ * sent once: libcurl would send it again if a connection that it kept breaks before an answer, and
+ * a refusal of the second would hide that the first was done. With a user, calls wait until a token
+ * has been fetched by the password; a token that is refused is fetched anew, once a call. A server
+ * computes long for a password: with many clients that log in at once none might have its answer in
+ * time, so each gives the next attempt twice as long. At most MRT_ETCD_CALLS_MAX calls are under
+ * way, beside streams and urgent ones; the others wait for their turn.
  *
  * A server is not trusted: a reply, or a line of a stream, has a largest size.
  *
@@ -61,6 +62,7 @@ struct mrt_etcd_call {
     bool urgent;         /* waits for a token alone */
     bool again;          /* with a new token */
     bool excess;         /* the reply was too large */
+    bool begun;          /* libcurl has a connection for it */
     mrt_etcd_done *line; /* of a stream: each line but the last */
     mrt_etcd_done *done;
     void *argument;
