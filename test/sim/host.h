@@ -24,8 +24,7 @@ struct host_socket {
 };
 
 /* The stores that are simulated as they ship. */
-extern const struct mrt_store_ops mrt_zookeeper_store, mrt_redis_store, mrt_quorum_store,
-    mrt_etcd_store;
+extern const struct mrt_store_ops mrt_zookeeper_store, mrt_redis_store, mrt_quorum_store;
 
 /* A kind of real store. */
 struct host_kind {
