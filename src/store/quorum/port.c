@@ -263,9 +263,9 @@ static void quorum_abandon(struct mrt_store *port)
 
 /* ------------------------------------------------------------------ opening */
 
-/* Whether a URI begins here: a scheme and its colon; and not another host of the same member, with
-   its port. */
-static bool begins_uri(const char *text)
+/* Whether a URI begins here: a scheme and its colon. In a list of hosts a name with a port is
+   another host of the same member. */
+static bool begins_uri(const char *text, bool lists_hosts)
 {
     const char *c = text;
     while (isalnum((unsigned char)*c) || *c == '+' || *c == '-')
@@ -273,15 +273,18 @@ static bool begins_uri(const char *text)
     if (c == text || *c != ':' || isdigit((unsigned char)*text))
         return false;
     size_t digits = strspn(c + 1, "0123456789");
-    return digits == 0 || !strchr(",/?", c[1 + digits]);
+    return !lists_hosts || digits == 0 || !strchr(",/?", c[1 + digits]);
 }
 
 /* Takes the next member's address off the list; its length. */
 static size_t next_member(const char *list)
 {
     size_t length = 0;
-    while (list[length] && !(list[length] == ',' && begins_uri(list + length + 1)))
+    bool lists_hosts = false;
+    while (list[length] && !(list[length] == ',' && begins_uri(list + length + 1, lists_hosts))) {
+        lists_hosts = lists_hosts || strncmp(list + length, "//", 2) == 0;
         length++;
+    }
     return length;
 }
 
