@@ -78,8 +78,8 @@ static int await_master_beside(int other)
 static void test_rd_02_with_copies_a_failover_costs_no_hold(void **state)
 {
     (void)state;
-    struct failover_counts *counts = failover_begin(uri("?session=20s&replicas=1"), PROCESSES);
-    mortise_client *client = zk_open(uri("?session=20s&replicas=1"));
+    struct failover_counts *counts = failover_begin(uri("?session=60s&replicas=1"), PROCESSES);
+    mortise_client *client = zk_open(uri("?session=60s&replicas=1"));
     mortise_hold hold = zk_acquire(zk_mutex(client, "long"));
     failover_wait_turns(counts, 50);
     zk_place_server("kill", 0);
