@@ -32,7 +32,6 @@
 #include "store/zookeeper/values/cell.h"
 #include "store/zookeeper/values/observe.h"
 
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
@@ -361,32 +360,19 @@ static void zk_close(struct mrt_store *store)
     free_store(store);
 }
 
-/* In a forked child: the socket's number is made to lead nowhere, so that the library
-   can free its memory without a byte reaching the parent's server. */
+/* In a forked child. A thread of the parent may have been changing tickets, or the library's lists,
+   at the fork, so their memory is left alone. */
 static void zk_abandon(struct mrt_store *store)
 {
     struct mrt_zk_session *session = store->session;
-    if (session) {
-        int nowhere = open("/dev/null", O_RDWR | O_CLOEXEC);
-        bool cut = session->socket < 0 ||
-                   (nowhere >= 0 && dup2(nowhere, session->socket) == session->socket);
-        if (nowhere >= 0)
-            close(nowhere);
-        mrt_job_free(session->start);
-        mrt_job_free(session->stop);
-        mrt_job_free(session->renew);
-        session->start = session->stop = session->renew = NULL;
-        if (cut)
-            mrt_zk_close_here(session);
-        mrt_zk_session_clear(session);
-        mrt_zk_session_free(session);
-    }
-    if (store->closing) { /* its thread is the parent's */
+    if (session && session->socket >= 0)
+        close(session->socket);
+    if (store->closing)
         close(store->closing->done);
-        free(store->closing);
-        mrt_job_free(store->stop);
-    }
-    free_store(store);
+    mrt_resolver_forget(&store->resolver);
+    close(store->epoll);
+    mrt_zk_access_wipe(&store->access);
+    free(store);
 }
 
 static void zk_traffic(const struct mrt_store *store, struct mrt_traffic *sum)
