@@ -116,6 +116,15 @@ print("%x" % json.load(sys.stdin)["kvs"][0]["lease"])')
     [[ "$output" == *"permission denied"* ]]
 }
 
+# As doc/etcd.md says: etcdctl reads the password from its input, which is not the commands.
+@test "an administrator who types the password runs the commands from a file" {
+    export MORTISE_URL="etcd://dave@$ETCDCTL_ENDPOINTS?namespace=typed" MORTISE_ETCD_AUTH=word
+    as_root user add --new-user-password=word dave
+    "$MORTISE" init --print-acl >rights
+    ETCDCTL_USER=root script -qec 'sh rights' /dev/null <<<$'root\nroot\nroot'
+    "$MORTISE" run -w 60s x true
+}
+
 @test "without a user in the URI nothing is printed" {
     MORTISE_URL="etcd://h" fails_with 78 "$MORTISE" init --print-acl
     [[ "$output" == *"the URI names the user who gets the rights: etcd://USER@..." ]]
