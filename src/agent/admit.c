@@ -6,9 +6,9 @@
  *
  * A refusal is one line to the client, and one in the log, the first of its kind for each user.
  *
- * A policy that is read again holds from the next command on. A lock that somebody has he keeps,
- * whether he might take it now or not: a lock ends by its client's word. Spaces of names are those
- * of the agent's start, so that a name means the same lock on all connections.
+ * A policy that is read again counts from the next command on. A user keeps the locks that he has,
+ * also those that he could not take now: a lock ends by its client's word. Spaces of names are
+ * those of the agent's start, so that a name means the same lock on all connections.
  */
 #include "agent/agent.h"
 #include "agent/peer.h"
@@ -163,7 +163,9 @@ void mrt_policy_renew(struct mrt_agent *agent, const char *path)
     size_t size = path ? strlen(path) + 1 : 0;
     struct mrt_operation *operation = path ? calloc(1, sizeof *operation + size) : NULL;
     if (!operation) {
-        say(agent, "at SIGHUP nothing is read: ", path ? "no memory" : "there is no policy");
+        say(agent, "SIGHUP changed nothing: ",
+            path ? "no memory to read the policy; send it again"
+                 : "the agent was started without --policy");
         return;
     }
     operation->kind = MRT_OPERATION_POLICY;
@@ -195,7 +197,7 @@ void mrt_policy_take(struct mrt_agent *agent, struct mrt_operation *operation)
                      mrt_access_has_spaces(old) != mrt_access_has_spaces(operation->access);
     if (operation->error != MORTISE_OK || has_moved) {
         say(agent, "the policy stays as it was: ",
-            has_moved ? "namespace %u changes only when the agent is started" : operation->text);
+            has_moved ? "namespace %u changes only when the agent is restarted" : operation->text);
         return;
     }
     agent->access = operation->access;

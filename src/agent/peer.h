@@ -151,8 +151,8 @@ void mrt_agent_finish_turn(struct mrt_agent *agent);
 
 /* Begins to read the policy again. */
 void mrt_policy_renew(struct mrt_agent *agent, const char *path);
-/* It was read: its rules and limits are those of the connections there are, or a line in the log
-   says why not, and nothing changes. */
+/* Gives the rules and limits that were read to the connections there are. If the policy is wrong,
+   a line in the log says why, and nothing changes. */
 void mrt_policy_take(struct mrt_agent *agent, struct mrt_operation *operation);
 
 /* --------------------------------------------------------------- operate.c */

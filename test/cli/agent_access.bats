@@ -214,7 +214,7 @@ END
 @test "without a policy SIGHUP changes nothing" {
     start_agent
     kill -HUP "$AGENT"
-    until_true is_said "at SIGHUP nothing is read: there is no policy" 1
+    until_true is_said "SIGHUP changed nothing: the agent was started without --policy" 1
     client takes_and_gives_back
 }
 

@@ -30,10 +30,10 @@ const struct mrt_subcommand mrt_top_subcommand = {
     .name = "top",
     .summary = "watch the locks, live",
     .operands = "",
-    .about = "Shows all locks, live: the number of waiters, the longest wait, how many changes of\n"
-             "the holder were seen in a second (at least), the holder, and how long it has held.\n"
-             "A wide screen shows the fence too. The store of agent: has a line of what the agent\n"
-             "counts.\n",
+    .about =
+        "Shows all locks, live: the number of waiters, the longest wait, how many changes of\n"
+        "the holder were seen in a second (at least), the holder, and how long it has held.\n"
+        "A wide screen shows the fence too. With --url agent: a line has the agent's counts.\n",
     .notes =
         "Keys: ? shows them. l, w, t, n, c sort by longest wait, waiters, time, name, changes.\n"
         "/ filters. Up, down, Page Up, Page Down, Home and End choose a lock; Enter shows its\n"

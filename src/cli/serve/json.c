@@ -119,7 +119,7 @@ static void print_extremes(const struct mrt_serve *serve, FILE *out)
     fprintf(out, ",\n");
 }
 
-/* null: the store is not reached through an agent, or that does not answer. */
+/* null: the store is not reached through an agent, or the agent does not answer. */
 static void print_agent(const struct mrt_serve *serve, FILE *out)
 {
     const struct mrt_counted *counted = &serve->counted;

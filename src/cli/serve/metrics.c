@@ -201,8 +201,9 @@ static void exact_histogram(FILE *out, const char *name, const struct mrt_counte
 static void print_agent(const struct mrt_serve *serve, FILE *out)
 {
     const struct mrt_counted *counted = &serve->counted;
-    gauge(out, "mortise_agent_up", serve->agent_up,
-          "1 if the agent answered at the newest look. If not, all about it is what it said last.");
+    gauge(
+        out, "mortise_agent_up", serve->agent_up,
+        "1 if the agent answered at the newest look; if not, its other values are the last ones.");
     gauge(out, "mortise_agent_clients", (double)counted->clients,
           "Connections and bound processes of the agent.");
     gauge(out, "mortise_agent_sessions", (double)counted->sessions,
