@@ -561,10 +561,7 @@ static void check_adopted(struct world *world, struct actor *actor, struct grip 
 void check_granted(struct world *world, struct actor *actor, struct grip *grip)
 {
     struct client *client = actor->client;
-    /* The etcd store hands over all that has come at once, also while it takes a command: before
-       the thread learns of its grant the loss may be there too. */
-    if (world->drawn.model != MODEL_ETCD &&
-        mrt_hold_state(grip->hold, client_now(client)) == MORTISE_LOST)
+    if (mrt_hold_state(grip->hold, client_now(client)) == MORTISE_LOST)
         check_fail(world, client->index, grip->queue, "granted though it is lost already");
     for (int a = 0; a < world->drawn.actors; a++)
         for (int g = 0; g < GRIPS_MAX; g++) {

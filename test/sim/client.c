@@ -187,7 +187,7 @@ void client_pump(struct world *world, struct client *client)
     if (client->pumping)
         return;
     client->pumping = true;
-    while (pump_once(world, client))
+    while (pump_once(world, client) || host_goes_on(world, client))
         ;
     client->pumping = false;
     plan_tick(world, client);

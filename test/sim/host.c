@@ -303,7 +303,9 @@ static void notify(void *context)
     (void)context;
 }
 
-/* The engine is told after the store has returned; it may end the client. */
+/* The engine is told after the store has returned; it may end the client. Of what a store hands
+ * over while it takes a command, client_pump fetches one event after the other, so that a thread
+ * learns of its grant before the loss that comes with it. */
 static void dispatch(struct world *world, struct host *host)
 {
     if (host->dispatching)
@@ -314,11 +316,23 @@ static void dispatch(struct world *world, struct host *host)
         if (told.event.value)
             told.event.value = &told.value;
         client_event(world, host->client, &told.event);
+        if (host->client->pumping)
+            break;
     }
-    host->event_next = host->event_count = 0;
+    if (host->event_next == host->event_count)
+        host->event_next = host->event_count = 0;
     host->dispatching = false;
     if (host->store)
         plan(host);
+}
+
+bool host_goes_on(struct world *world, struct client *client)
+{
+    struct host *host = client->host;
+    if (!host || host->dispatching || host->event_count == 0)
+        return false;
+    dispatch(world, host);
+    return true;
 }
 
 static void turn(struct world *world, struct task *task)

@@ -86,6 +86,8 @@ const struct host_kind *pg_host_kind(void);
 /* False: it cannot reach its server. */
 bool host_open(struct world *world, struct client *client, const struct host_kind *kind);
 void host_submit(struct world *world, struct client *client, const struct mrt_command *command);
+/* Hands over the next event of the command submitted last; false: there is none left. */
+bool host_goes_on(struct world *world, struct client *client);
 /* Something may be read. */
 void host_ready(struct client *client);
 /* `died`: without a message to the others. */
