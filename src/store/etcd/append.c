@@ -163,8 +163,8 @@ static void taken_out(void *argument, const struct mrt_etcd_reply *reply)
                         MRT_UNKNOWN); /* it may stand: a REMOVE, or the same again, settles it */
 }
 
-/* Deletes the ticket's key if it has the session's lease. If the same APPEND may come again, and be
-   granted before this arrives: only if `session` is as it was. NULL: no APPEND follows. */
+/* Deletes the ticket's key if it has the session's lease, and only while `session` is as it was:
+   the same APPEND may come again, and be granted before this arrives. NULL: no APPEND follows. */
 static void send_removal(struct mrt_etcd_job *job, const struct mrt_etcd_record *record,
                          const struct mrt_etcd_session *session, mrt_etcd_done *next)
 {

@@ -432,8 +432,8 @@ static void logged_in(void *argument, const struct mrt_etcd_reply *reply)
     TAILQ_CONCAT(&held, &wire->held, link);
     while ((call = TAILQ_FIRST(&held))) {
         TAILQ_REMOVE(&held, call, link);
-        /* The call itself has not been sent. No login says that a session has ended: its owner
-           would cancel calls, which are in this list. */
+        /* The call itself has not been sent. A failed login is never the end of a session: the
+           call's owner would cancel calls that are in this list. */
         struct mrt_etcd_reply failed = *reply;
         bool is_away = reply->outcome != MRT_ETCD_REFUSED || reply->error == MORTISE_ELOST;
         failed.outcome = is_away ? MRT_ETCD_AWAY : reply->outcome;

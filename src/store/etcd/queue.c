@@ -305,7 +305,7 @@ static void on_line(void *argument, const struct mrt_etcd_reply *reply)
 {
     struct mrt_etcd_queue *queue = argument;
     struct json_object *events = mrt_etcd_member(reply->json, "events");
-    int64_t revision = 0; /* of the events: the header's may be newer, and more of them to come */
+    int64_t revision = 0; /* of the events; the header's may be newer than events to come */
     size_t count =
         json_object_is_type(events, json_type_array) ? json_object_array_length(events) : 0;
     if (queue->broken)
