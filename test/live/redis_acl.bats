@@ -84,7 +84,7 @@ may_not() {
     done
 }
 
-@test "a namespace with the letters of patterns, and a user with a space, are themselves" {
+@test "a namespace with the letters of patterns, or with a space and quotes, is itself" {
     server set '{a*b/}s:x' 1
     server set '{aab/}s:x' 1
     as_user alice "?namespace=a*b&session=2s"

@@ -114,7 +114,7 @@ is_kept_out() {
     echo 0 >counter
     run "$CLAIMER" "$(server 2)?session=60s" a counter 1 60 </dev/null
     [ "$status" -ne 0 ]
-    [[ "$output" == *"exclusive locks need redis+cluster: or a name as {mortise/}NAME"* ]]
+    [[ "$output" == *"mortise/a: the server is a node of a cluster, where exclusive locks need redis+cluster: or a name as {mortise/}NAME"* ]]
     [ "$(ask 2 EXISTS mortise/a)" -eq 0 ]
     run "$CLAIMER" "$(server 2)?session=60s" b counter 1 60 </dev/null
     [ "$status" -ne 0 ]

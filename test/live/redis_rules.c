@@ -141,6 +141,9 @@ static void test_uris_that_are_refused(void **state)
             fail_msg("%s: %d", rows[i], error);
         assert_true(strlen(mortise_error_detail()) > 0);
     }
+    struct mrt_redis_address address;
+    assert_int_equal(parse("redis://a%20b@h", &address), MORTISE_EURI);
+    assert_non_null(strstr(mortise_error_detail(), "the user \"a b\" has a space"));
 }
 
 static void test_tls_is_that_of_the_uri_and_never_left_out_silently(void **state)

@@ -194,9 +194,9 @@ bool mrt_redis_claim_is_refused(const struct mrt_redis_store *store, const char 
 void mrt_redis_claim_refuse(struct mrt_redis_store *store, struct mrt_redis_job *job)
 {
     mrt_redis_fail(store, job, MORTISE_ENOTSUPPORTED,
-                   "the server is a node of a cluster, where exclusive locks need redis+cluster: "
-                   "or a name as %.80sNAME",
-                   store->address.base);
+                   "%.80s: the server is a node of a cluster, where exclusive locks need "
+                   "redis+cluster: or a name as %.80sNAME",
+                   job->command.queue, store->address.base);
 }
 
 /* A command for a claim that is not there, and cannot be. */

@@ -47,9 +47,9 @@ bool mrt_redis_claim_work_put(struct mrt_redis_store *store, const struct mrt_re
 /* Releases the key that an attempt set, without an answer; false: the claim has ended meanwhile. */
 bool mrt_redis_claim_undo_put(struct mrt_redis_store *store, const struct mrt_redis_job *job);
 
-/* Whether a claim of this name has to fail here, as is known since the server's first answer; and
-   that failure. */
+/* Whether a claim of this name is refused at this server, as its first answer (INFO) shows. */
 bool mrt_redis_claim_is_refused(const struct mrt_redis_store *store, const char *name);
+/* Answers a job by that refusal. */
 void mrt_redis_claim_refuse(struct mrt_redis_store *store, struct mrt_redis_job *job);
 
 /* claim_reply.c */

@@ -204,8 +204,8 @@ static int open_by(struct operation *operation, const struct mrt_address *asked)
     return error;
 }
 
-/* Each has a part of the time. An error that waiting does not mend ends the search in a cluster;
-   another sentinel may know better, and if none does it is shown before others. */
+/* Each has a part of the time. In a cluster an error that waiting does not mend ends the search.
+   Another sentinel may know better; if none does, the first such error is the one that is shown. */
 static int search(struct operation *operation)
 {
     const struct mrt_redis_address *address = &operation->store->address;

@@ -43,8 +43,8 @@ size_t mrt_redis_key(const struct mrt_redis_store *store, const char *kind, cons
 /* Whether a cluster may keep the key of a claim of this name in another slot than all other keys.
  */
 bool mrt_redis_claim_is_apart(const struct mrt_redis_store *store, const char *name);
-/* The key of a claim: its name, and in a cluster behind it what puts it into the slot of the
-   others; its length. */
+/* Writes the key of a claim: its name, and behind it the namespace's tag if the URI is of a cluster
+   and the name has no tag. Returns its length. */
 size_t mrt_redis_claim_key(const struct mrt_redis_store *store, const char *name,
                            char key[MRT_REDIS_KEY_MAX]);
 /* Calls a script of claims, of one key: by its digest, or in whole. Ends with NULL. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The TLS of the connections of one store (rediss:,
- * rediss+sentinel:, rediss+cluster:), by these parameters:
+ * The TLS of the connections of one store (rediss:, rediss+sentinel:, rediss+cluster:), by these
+ * parameters:
  *
  *   tls=verify          the certificate and its name are checked; required: only encrypted
  *   tls_ca=/path        the CAs that are accepted, in place of the system's

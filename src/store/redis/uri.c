@@ -154,7 +154,10 @@ static int take_rest(const struct mrt_uri *uri, struct mrt_redis_address *addres
     if (!rest)
         return MORTISE_EURI;
     if (strchr(address->user, ' '))
-        return mrt_error(MORTISE_EURI, "the name of a user of Redis has no space");
+        return mrt_error(MORTISE_EURI,
+                         "the user \"%.64s\" has a space, which Redis allows in no user's name: "
+                         "give the name that ACL LIST shows",
+                         address->user);
     return local ? take_path(rest, uri, address) : take_servers(rest, address);
 }
 
