@@ -281,11 +281,11 @@ struct mrt_hold *mrt_hold_of(struct mrt_queue *queue, uint64_t owner, uint64_t w
 void mrt_engine_each_hold(struct mrt_engine *engine, void (*visit)(struct mrt_hold *hold))
 {
     struct mrt_queue *queue;
-    struct mrt_hold *hold;
+    struct mrt_hold *hold, *next;
     TAILQ_FOREACH (queue, &engine->queues, link)
-        TAILQ_FOREACH (hold, &queue->holds, link)
+        TAILQ_FOREACH_SAFE (hold, &queue->holds, link, next)
             visit(hold);
-    TAILQ_FOREACH (hold, &engine->free_holds, link)
+    TAILQ_FOREACH_SAFE (hold, &engine->free_holds, link, next)
         visit(hold);
 }
 

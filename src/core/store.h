@@ -316,7 +316,8 @@ struct mrt_store_ops {
     const char *(*address)(const struct mrt_store *store);
     /* Frees everything; a session still open dies. */
     void (*close)(struct mrt_store *store);
-    /* The same in a forked child: frees memory, touches nothing shared. */
+    /* In a forked child: closes its copies of descriptors, and wipes what is secret. A thread of
+       the parent may have been in a call at the fork, so what calls change is not touched. */
     void (*abandon)(struct mrt_store *store);
 };
 

@@ -318,15 +318,10 @@ static void close_lost_fd(struct mrt_hold *hold)
         close(host->lost_fd);
 }
 
-/* Also called in a forked child: the parent's descriptors stay open, and in its epoll descriptor.
- */
-static void free_engine(struct mrt_driver *driver)
+static void close_own(struct mrt_driver *driver)
 {
     const int own[] = {driver->kick_fd, driver->epoll_fd, driver->reader.fd, driver->interrupt[0],
                        driver->interrupt[1]};
-    if (driver->engine)
-        mrt_engine_each_hold(driver->engine, close_lost_fd);
-    mrt_engine_free(driver->engine);
     for (size_t i = 0; i < sizeof own / sizeof own[0]; i++)
         if (own[i] >= 0)
             close(own[i]);
@@ -334,7 +329,10 @@ static void free_engine(struct mrt_driver *driver)
 
 static void free_parts(struct mrt_driver *driver)
 {
-    free_engine(driver);
+    if (driver->engine)
+        mrt_engine_each_hold(driver->engine, close_lost_fd);
+    mrt_engine_free(driver->engine);
+    close_own(driver);
     pthread_cond_destroy(&driver->idle);
     pthread_mutex_destroy(&driver->mutex);
 }
@@ -441,8 +439,16 @@ int mrt_driver_close(struct mrt_driver *driver, mrt_time until)
     return closed ? MORTISE_OK : MORTISE_EUNKNOWN;
 }
 
+static void leave_hold(struct mrt_hold *hold)
+{
+    close_lost_fd(hold);
+    mrt_hold_free(hold);
+}
+
+/* Lists are read here, and not changed: a thread of the parent may have been changing one. */
 void mrt_driver_abandon(struct mrt_driver *driver)
 {
     driver->ops->abandon(driver->store);
-    free_engine(driver);
+    mrt_engine_each_hold(driver->engine, leave_hold);
+    close_own(driver);
 }

@@ -135,7 +135,8 @@ int mrt_driver_open(struct mrt_driver *driver, const struct mrt_engine_config *c
                     mortise_contact_callback contact, void *argument);
 /* 0 or MORTISE_EUNKNOWN if the store had not confirmed by `until`. */
 int mrt_driver_close(struct mrt_driver *driver, mrt_time until);
-/* Frees memory, and closes the child's copies of descriptors; for a forked child. */
+/* For a forked child: closes its copies of descriptors, and ends its holds. The memory of the
+   engine and of the store stays. */
 void mrt_driver_abandon(struct mrt_driver *driver);
 
 /* 0, MORTISE_EFORKED; `blocking`: also MORTISE_EDEADLOCK inside a callback. */

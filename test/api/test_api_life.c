@@ -4,9 +4,12 @@
 
 #include <poll.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#define FORKS 30 /* while a client is in use */
 
 /* ------------------------------------------------------------------- opening */
 
@@ -609,6 +612,41 @@ static void test_u20_after_a_fork_a_child_opens_a_client_of_its_own(void **state
     api_close(client);
 }
 
+struct taking {
+    mortise_lock *lock;
+    atomic_bool over;
+};
+
+static void *take_often(void *argument)
+{
+    struct taking *taking = argument;
+    while (!atomic_load(&taking->over))
+        api_release(api_acquire(taking->lock));
+    return NULL;
+}
+
+/* A thread may have been changing lists at the fork: the child leaves them alone. */
+static void test_a_child_closes_a_client_that_was_in_use_at_the_fork(void **state)
+{
+    (void)state;
+    if (!may_fork_with_threads())
+        skip();
+    mortise_client *client = api_open(0);
+    struct taking taking = {.lock = api_lock(client, "fork/in-use")};
+    pthread_t thread = api_thread(take_often, &taking);
+    for (int i = 0; i < FORKS; i++) {
+        api_sleep_ms(1 + i % 3);
+        pid_t child = fork();
+        assert_true(child >= 0);
+        if (child == 0)
+            _exit(mortise_close(client) != MORTISE_OK);
+        expect_success(child);
+    }
+    atomic_store(&taking.over, true);
+    api_join(thread);
+    api_close(client);
+}
+
 /* When those of clients that were closed before have gone: a handle may end on a thread. */
 static int settled_descriptors(void)
 {
@@ -702,6 +740,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_close_at_once_after_releases_leaves_nothing),
         cmocka_unit_test(test_fork_leaves_the_parents_locks_alone),
         cmocka_unit_test(test_u20_after_a_fork_a_child_opens_a_client_of_its_own),
+        cmocka_unit_test(test_a_child_closes_a_client_that_was_in_use_at_the_fork),
         cmocka_unit_test(test_fork_leaves_no_descriptor_in_a_child_that_closes),
         cmocka_unit_test(test_waiting_survives_signals),
     };

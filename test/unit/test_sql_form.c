@@ -111,9 +111,10 @@ void mrt_sql_driver_free(struct mrt_sql_store *store)
     free(store->driver);
 }
 
-void mrt_sql_driver_abandon(struct mrt_sql_store *store)
+int mrt_sql_driver_leave(struct mrt_sql_store *store)
 {
     (void)store;
+    return -1;
 }
 
 void mrt_sql_driver_check(struct mrt_sql_store *store, const struct mrt_sql_request *request)

@@ -440,8 +440,6 @@ void mrt_agent_close(struct mrt_store *store)
     free_store(of(store));
 }
 
-/* In a forked child. A thread of the parent may have been changing lists and buffers at the fork,
-   so their memory is left alone. */
 void mrt_agent_abandon(struct mrt_store *opened)
 {
     struct mrt_agent_store *store = of(opened);

@@ -116,6 +116,7 @@ struct mrt_etcd_store {
     /* Begins a command of a queue. `session` NULL: there is none, or it has ended. */
     void (*begin)(struct mrt_etcd_job *job, struct mrt_etcd_session *session);
     uint64_t chance;
+    bool inside;          /* a thread is in submit or process, as a forked child may find */
     struct mrt_jobs jobs; /* of sessions, under way */
     TAILQ_HEAD(, mrt_etcd_session) sessions;
     unsigned watches;

@@ -21,6 +21,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static struct mrt_etcd_store *of(struct mrt_store *port)
 {
@@ -47,6 +48,7 @@ static bool etcd_submit(struct mrt_store *port, const struct mrt_command *comman
     if (!job)
         return false;
     job->store = store;
+    store->inside = true;
     if (command->type == MRT_START || command->type == MRT_STOP || command->type == MRT_RENEW) {
         TAILQ_INSERT_TAIL(&store->jobs, &job->job, link);
         mrt_etcd_session_submit(store, job);
@@ -54,14 +56,17 @@ static bool etcd_submit(struct mrt_store *port, const struct mrt_command *comman
         mrt_etcd_queue_submit(store, job);
     }
     turn(store, mrt_time_now());
+    store->inside = false;
     return true;
 }
 
 static void etcd_process(struct mrt_store *port, mrt_time now)
 {
     struct mrt_etcd_store *store = of(port);
+    store->inside = true;
     mrt_etcd_wire_process(&store->wire, now);
     turn(store, now);
+    store->inside = false;
 }
 
 static int etcd_fd(struct mrt_store *port)
@@ -119,12 +124,10 @@ static void etcd_traffic(const struct mrt_store *port, struct mrt_traffic *sum)
 
 /* ------------------------------------------------------------- open, close */
 
-static void free_store(struct mrt_etcd_store *store, bool abandoned)
+static void free_store(struct mrt_etcd_store *store)
 {
     struct mrt_etcd_session *session;
     struct mrt_job *job;
-    if (abandoned)
-        mrt_etcd_wire_abandon(&store->wire);
     mrt_etcd_queues_free(store);
     while ((session = TAILQ_FIRST(&store->sessions))) {
         TAILQ_REMOVE(&store->sessions, session, link);
@@ -142,12 +145,22 @@ static void free_store(struct mrt_etcd_store *store, bool abandoned)
 /* A session still open dies by its lease. */
 static void etcd_close(struct mrt_store *port)
 {
-    free_store(of(port), false);
+    free_store(of(port));
 }
 
+/* libcurl has descriptors that it alone can close. */
 static void etcd_abandon(struct mrt_store *port)
 {
-    free_store(of(port), true);
+    struct mrt_etcd_store *store = of(port);
+    mrt_etcd_wire_abandon(&store->wire);
+    if (!store->inside) {
+        free_store(store);
+        return;
+    }
+    close(store->wire.epoll);
+    explicit_bzero(store->wire.token, sizeof store->wire.token);
+    explicit_bzero(store->secret, sizeof store->secret);
+    free(store);
 }
 
 static int etcd_open(const struct mrt_uri *uri, const struct mrt_store_options *options,
@@ -177,7 +190,7 @@ static int etcd_open(const struct mrt_uri *uri, const struct mrt_store_options *
     if (error == MORTISE_OK)
         error = mrt_etcd_wire_open(&store->wire, &store->address, store->secret);
     if (error != MORTISE_OK) {
-        free_store(store, false);
+        free_store(store);
         return error;
     }
     *opened = (struct mrt_store *)store;

@@ -91,7 +91,7 @@ int mrt_etcd_wire_open(struct mrt_etcd_wire *wire, const struct mrt_etcd_address
                        const char *secret);
 /* Drops all calls without their callbacks. */
 void mrt_etcd_wire_close(struct mrt_etcd_wire *wire);
-/* Before that in a forked child: the connections are the parent's. */
+/* In a forked child: the connections are the parent's, and lead nowhere here. */
 void mrt_etcd_wire_abandon(struct mrt_etcd_wire *wire);
 
 /* Sends a call; takes the text's bytes. `limit`: how long its answer may take; negative: so long,

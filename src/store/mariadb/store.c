@@ -303,11 +303,12 @@ void mrt_sql_driver_free(struct mrt_sql_store *store)
     free(store->driver);
 }
 
-void mrt_sql_driver_abandon(struct mrt_sql_store *store)
+int mrt_sql_driver_leave(struct mrt_sql_store *store)
 {
     struct mrt_sql_driver *driver = store->driver;
-    if (driver->connection && !mrt_sql_lead_nowhere((int)mysql_get_socket(driver->connection)))
-        driver->connection = NULL; /* better lost than closed */
+    int socket = driver->connection ? (int)mysql_get_socket(driver->connection) : -1;
+    explicit_bzero(driver, sizeof *driver);
+    return socket;
 }
 
 int mrt_sql_driver_open(struct mrt_sql_store *store, const struct mrt_uri *uri)

@@ -315,9 +315,9 @@ static void memory_close(struct mrt_store *opened)
     free_store(store);
 }
 
-static void memory_abandon(struct mrt_store *store)
+static void memory_abandon(struct mrt_store *opened)
 {
-    free_store(of(store));
+    free(of(opened)); /* there is no descriptor */
 }
 
 void mrt_memory_freeze(const char *name, bool frozen)

@@ -330,11 +330,12 @@ void mrt_sql_driver_free(struct mrt_sql_store *store)
     free(store->driver);
 }
 
-void mrt_sql_driver_abandon(struct mrt_sql_store *store)
+int mrt_sql_driver_leave(struct mrt_sql_store *store)
 {
     struct mrt_sql_driver *driver = store->driver;
-    if (driver->connection && !mrt_sql_lead_nowhere(PQsocket(driver->connection)))
-        driver->connection = NULL; /* better lost than closed */
+    int socket = driver->connection ? PQsocket(driver->connection) : -1;
+    mrt_pg_words_free(&driver->words);
+    return socket;
 }
 
 int mrt_sql_driver_open(struct mrt_sql_store *store, const struct mrt_uri *uri)

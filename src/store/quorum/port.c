@@ -258,7 +258,8 @@ static void quorum_abandon(struct mrt_store *port)
     struct mrt_quorum_store *store = (struct mrt_quorum_store *)port;
     for (unsigned i = 0; i < store->count; i++)
         store->members[i].ops->abandon(store->members[i].store);
-    free_store(store);
+    close(store->epoll);
+    free(store);
 }
 
 /* ------------------------------------------------------------------ opening */

@@ -112,8 +112,7 @@ static mrt_time redis_lease(const struct mrt_store *port)
 
 /* ------------------------------------------------------------- open, close */
 
-/* Also in a forked child: descriptors are closed, and the parent's stay open. A session
-   still open dies by its lease. */
+/* A session still open dies by its lease. */
 static void redis_close(struct mrt_store *port)
 {
     struct mrt_redis_store *store = (struct mrt_redis_store *)port;
@@ -138,6 +137,18 @@ static void redis_close(struct mrt_store *port)
         close(store->epoll);
     mrt_redis_secure_close(&store->security);
     explicit_bzero(store->secret, sizeof store->secret);
+    free(store);
+}
+
+static void redis_abandon(struct mrt_store *port)
+{
+    struct mrt_redis_store *store = (struct mrt_redis_store *)port;
+    const int own[] = {store->wire.fd, store->push.fd, store->seek.wire.fd, store->epoll};
+    for (size_t i = 0; i < sizeof own / sizeof own[0]; i++)
+        if (own[i] >= 0)
+            close(own[i]);
+    explicit_bzero(store->secret, sizeof store->secret);
+    explicit_bzero(store->sentinel_secret, sizeof store->sentinel_secret);
     free(store);
 }
 
@@ -263,5 +274,5 @@ const struct mrt_store_ops mrt_redis_store = {
     .lease = redis_lease,
     .address = redis_address,
     .close = redis_close,
-    .abandon = redis_close,
+    .abandon = redis_abandon,
 };

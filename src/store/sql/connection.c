@@ -31,7 +31,6 @@
 #include "store/sql/send.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -58,15 +57,6 @@ uint32_t mrt_sql_ready(const struct mrt_sql_store *store)
 {
     struct epoll_event event;
     return epoll_wait(store->epoll, &event, 1, 0) == 1 ? event.events : 0;
-}
-
-bool mrt_sql_lead_nowhere(int socket)
-{
-    int nowhere = socket < 0 ? -1 : open("/dev/null", O_RDWR | O_CLOEXEC);
-    bool done = socket < 0 || (nowhere >= 0 && dup2(nowhere, socket) >= 0);
-    if (nowhere >= 0)
-        close(nowhere);
-    return done;
 }
 
 /* ------------------------------------------------------------------ its end */

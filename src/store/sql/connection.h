@@ -5,9 +5,6 @@
 
 #include "store/sql/internal.h"
 
-/* Makes the socket's number lead nowhere, so that a library can free its memory without a byte
-   reaching the parent's server; false: it cannot. -1 leads nowhere already. */
-bool mrt_sql_lead_nowhere(int socket);
 /* Everything that is due: connects, reads, sends. */
 void mrt_sql_turn(struct mrt_sql_store *store, mrt_time now);
 mrt_time mrt_sql_link_next(const struct mrt_sql_store *store);

@@ -47,8 +47,9 @@ extern const bool mrt_sql_shows_rows;
 int mrt_sql_driver_open(struct mrt_sql_store *store, const struct mrt_uri *uri);
 /* Ends and frees everything. */
 void mrt_sql_driver_free(struct mrt_sql_store *store);
-/* In a forked child: the connection is made to lead nowhere. */
-void mrt_sql_driver_abandon(struct mrt_sql_store *store);
+/* In a forked child: wipes what is secret, and leaves the library's memory alone; the socket, -1:
+   none. */
+int mrt_sql_driver_leave(struct mrt_sql_store *store);
 /* Begins a connection; goes on with it, until mrt_sql_check or mrt_sql_reject. */
 void mrt_sql_driver_connect(struct mrt_sql_store *store);
 void mrt_sql_driver_go_on(struct mrt_sql_store *store, mrt_time now);

@@ -170,11 +170,21 @@ void mrt_sql_close(struct mrt_store *port)
     free(store);
 }
 
+void mrt_sql_leave(struct mrt_sql_store *store)
+{
+    int socket = mrt_sql_driver_leave(store);
+    if (socket >= 0)
+        close(socket);
+    close(store->epoll);
+    if (store->uri)
+        explicit_bzero(store->uri, sizeof *store->uri);
+}
+
 void mrt_sql_abandon(struct mrt_store *port)
 {
     struct mrt_sql_store *store = mrt_sql_of(port);
-    mrt_sql_driver_abandon(store);
-    mrt_sql_close(port);
+    mrt_sql_leave(store);
+    free(store);
 }
 
 int mrt_sql_init(struct mrt_sql_store *store, const struct mrt_uri *uri,

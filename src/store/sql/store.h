@@ -9,6 +9,8 @@
 int mrt_sql_init(struct mrt_sql_store *store, const struct mrt_uri *uri,
                  const struct mrt_store_options *options, struct mrt_sink sink);
 void mrt_sql_fini(struct mrt_sql_store *store);
+/* The same in a forked child: see `abandon`. */
+void mrt_sql_leave(struct mrt_sql_store *store);
 void mrt_sql_deliver(struct mrt_sql_store *store);
 /* 0 and *store, or a code with its particulars. */
 int mrt_sql_new(const struct mrt_uri *uri, const struct mrt_store_options *options,

@@ -135,27 +135,13 @@ static void sqlite_close(struct mrt_store *port)
     free_memory(store);
 }
 
+/* The connection is left alone, and no watch is removed: the instance is the parent's. */
 static void sqlite_abandon(struct mrt_store *port)
 {
     struct mrt_sqlite_store *store = (struct mrt_sqlite_store *)port;
-    /* The connection is left alone; no watch is removed, the instance is the parent's. */
-    struct mrt_sqlite_session *session;
-    struct mrt_sqlite_ticket *ticket;
-    struct mrt_sqlite_watch *watch;
-    mrt_sqlite_observers_free(store, NULL);
-    while ((session = TAILQ_FIRST(&store->sessions))) {
-        while ((ticket = TAILQ_FIRST(&session->tickets)))
-            mrt_sqlite_ticket_free(store, ticket);
-        TAILQ_REMOVE(&store->sessions, session, link);
-        free(session);
-    }
-    while ((watch = TAILQ_FIRST(&store->watches))) {
-        TAILQ_REMOVE(&store->watches, watch, link);
-        free(watch);
-    }
     mrt_sqlite_file_close(&store->file);
     close_events(store);
-    free_memory(store);
+    free(store);
 }
 
 /* --------------------------------------------------------------------- port */

@@ -128,10 +128,3 @@ void mrt_zk_close_wait(const struct mrt_zk_closing *closing, mrt_time patience)
     if (!mrt_zk_close_has_ended(closing))
         poll(&poller, 1, (int)(patience / MRT_MILLISECOND));
 }
-
-void mrt_zk_close_here(struct mrt_zk_session *session)
-{
-    zookeeper_close(session->handle);
-    mrt_zk_close_let_go(session->closing);
-    session->closing = NULL;
-}

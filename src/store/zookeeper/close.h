@@ -27,7 +27,5 @@ bool mrt_zk_close_has_ended(const struct mrt_zk_closing *closing);
 void mrt_zk_close_watch(const struct mrt_zk_closing *closing, int epoll);
 void mrt_zk_close_wait(const struct mrt_zk_closing *closing, mrt_time patience);
 void mrt_zk_close_let_go(struct mrt_zk_closing *closing);
-/* Closes the session's handle in this call. */
-void mrt_zk_close_here(struct mrt_zk_session *session);
 
 #endif

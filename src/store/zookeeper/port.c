@@ -360,8 +360,6 @@ static void zk_close(struct mrt_store *store)
     free_store(store);
 }
 
-/* In a forked child. A thread of the parent may have been changing tickets, or the library's lists,
-   at the fork, so their memory is left alone. */
 static void zk_abandon(struct mrt_store *store)
 {
     struct mrt_zk_session *session = store->session;
@@ -369,7 +367,6 @@ static void zk_abandon(struct mrt_store *store)
         close(session->socket);
     if (store->closing)
         close(store->closing->done);
-    mrt_resolver_forget(&store->resolver);
     close(store->epoll);
     mrt_zk_access_wipe(&store->access);
     free(store);

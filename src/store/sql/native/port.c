@@ -392,6 +392,6 @@ void mrt_native_abandon(struct mrt_store *port)
     struct mrt_sql_store *store = mrt_sql_of(port);
     struct mrt_native_link *link;
     TAILQ_FOREACH (link, &store->form->links, link)
-        mrt_sql_driver_abandon(&link->store);
-    mrt_native_close(port);
+        mrt_sql_leave(&link->store);
+    mrt_sql_abandon(port);
 }
