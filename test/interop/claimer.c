@@ -44,6 +44,23 @@ static void note_turn(const char *turns)
     close(file);
 }
 
+/* Whether each of these letters is among the turns. */
+static int has_all(const char *turns, const char *letters)
+{
+    int letter, missing = 0;
+    FILE *file = fopen(turns, "r");
+    if (!file)
+        fail("no turns");
+    for (; *letters && !missing; letters++) {
+        rewind(file);
+        while ((letter = getc(file)) != EOF && letter != *letters)
+            continue;
+        missing = letter == EOF;
+    }
+    fclose(file);
+    return !missing;
+}
+
 static void acquire(mortise_lock *lock, mortise_hold *hold)
 {
     if (mortise_acquire_for(lock, 60000, hold) != MORTISE_OK)
@@ -72,18 +89,20 @@ int main(int argc, char **argv)
     mortise_lock *lock = NULL;
     mortise_hold hold;
     char busy[256], turns[256];
-    if (argc != 6 || mortise_open(argv[1], NULL, &client) != MORTISE_OK ||
+    if (argc != 7 || mortise_open(argv[1], NULL, &client) != MORTISE_OK ||
         mortise_exclusive_new(client, argv[2], NULL, &lock) != MORTISE_OK)
-        fail("claimer URL NAME COUNTER ROUNDS LEASE");
+        fail("claimer URL NAME COUNTER ROUNDS LEASE LETTERS");
     snprintf(busy, sizeof busy, "%s.busy", argv[3]);
     snprintf(turns, sizeof turns, "%s.turns", argv[3]);
     acquire(lock, &hold);
     release(hold);
     wait_for_start();
-    for (long i = strtol(argv[4], NULL, 10); i > 0; i--) {
+    int met = 0; /* each kind, also before this one's last turn */
+    for (long i = strtol(argv[4], NULL, 10); i > 0 || !met; i--) {
         acquire(lock, &hold);
         count(argv[3], busy);
         note_turn(turns);
+        met = met || has_all(turns, argv[6]);
         release(hold);
     }
     return mortise_close(client) != MORTISE_OK;

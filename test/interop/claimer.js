@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-// The same with npm's redlock: node claimer.js URL NAME COUNTER ROUNDS LEASE.
+// The same with npm's redlock: node claimer.js URL NAME COUNTER ROUNDS LEASE LETTERS.
 const fs = require('fs');
 const Redis = require('ioredis');
 const Redlock = require('redlock');
 
-const [url, name, counter, rounds, lease] = process.argv.slice(2);
+const [url, name, counter, rounds, lease, letters] = process.argv.slice(2);
 const client = new Redis(url);
 const locks = new Redlock([client], {retryCount: -1, retryDelay: 5, retryJitter: 10});
 
@@ -13,12 +13,15 @@ async function main() {
   console.log('ready');
   await new Promise((resolve) => process.stdin.resume().once('end', resolve));
   process.stdin.destroy();
-  for (let i = 0; i < Number(rounds); i++) {
+  let met = false;
+  for (let i = 0; i < Number(rounds) || !met; i++) {
     const lock = await locks.lock(name, 1000 * Number(lease));
     fs.closeSync(fs.openSync(counter + '.busy', 'wx'));
     const value = Number(fs.readFileSync(counter, 'utf8'));
     fs.writeFileSync(counter, `${value + 1}\n`);
     fs.appendFileSync(counter + '.turns', 'n');
+    met = met || Array.from(letters).every(
+      (letter) => fs.readFileSync(counter + '.turns', 'ascii').includes(letter));
     fs.unlinkSync(counter + '.busy');
     await lock.unlock();
   }
