@@ -90,7 +90,7 @@ mortise_suite(NAME redis_faults_defects SOURCES redis_faults.c ${redis_live} ../
 mortise_suite(NAME redis_claim_defects SOURCES ${redis_claim} ../defect_run.c
               LIBRARIES mortise_core_defects mortise_outer_defects
               mortise_store_zookeeper_defects LABELS defects waits TIMEOUT 240)
-mortise_suite(NAME redis_clock SOURCES redis_clock.c zookeeper_place.c LABELS store waits
+mortise_suite(NAME redis_clock SOURCES redis_clock.c stall.c zookeeper_place.c LABELS store waits
               TIMEOUT 240)
 mortise_suite(NAME redlock_servers SOURCES redlock_servers.c ${redis_live}
               ../conform/port_client.c LABELS store waits TIMEOUT 240)

@@ -17,7 +17,7 @@ target_compile_definitions(test_zookeeper_faults PRIVATE ZK_SERVERS="${zk_server
 mortise_suite(NAME zookeeper_ensemble SOURCES zookeeper_ensemble.c zookeeper_place.c
               LABELS store waits SERIAL TIMEOUT 240)
 target_compile_definitions(test_zookeeper_ensemble PRIVATE ZK_SERVERS="${zk_servers}")
-mortise_suite(NAME zookeeper_still SOURCES zookeeper_still.c zookeeper_place.c
+mortise_suite(NAME zookeeper_still SOURCES zookeeper_still.c stall.c zookeeper_place.c
               LABELS store waits SERIAL TIMEOUT 240)
 target_compile_definitions(test_zookeeper_still PRIVATE ZK_SERVERS="${zk_servers}")
 target_link_options(test_zookeeper_still PRIVATE LINKER:--wrap=zookeeper_close)

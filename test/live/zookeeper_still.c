@@ -5,6 +5,7 @@
  */
 #include "cmocka_all.h"
 
+#include "live/stall.h"
 #include "live/zookeeper_place.h"
 
 #include <arpa/inet.h>
@@ -99,14 +100,6 @@ static bool stays_held(mortise_hold hold, int ms)
     return true;
 }
 
-/* One of two attempts: a machine that stands still loses a hold too. */
-static void keeps_its_hold(bool (*keeps)(void))
-{
-    int attempts = 1;
-    while (!keeps())
-        assert_true(++attempts <= 2);
-}
-
 /* Of three addresses two are silent, and most clients come to one of these first. */
 static bool outlives_silent_addresses(void)
 {
@@ -142,7 +135,7 @@ static bool outlives_silent_addresses(void)
 static void test_silent_addresses_cost_time_and_no_hold(void **state)
 {
     (void)state;
-    keeps_its_hold(outlives_silent_addresses);
+    assert_true(stall_succeeds(outlives_silent_addresses, NULL));
 }
 
 static bool outlives_a_follower(const char *session, int ms)
@@ -174,8 +167,8 @@ static bool outlives_a_follower_6s(void)
 static void test_zk_44_a_follower_that_stands_still_costs_no_hold(void **state)
 {
     (void)state;
-    keeps_its_hold(outlives_a_follower_4s);
-    keeps_its_hold(outlives_a_follower_6s);
+    assert_true(stall_succeeds(outlives_a_follower_4s, NULL));
+    assert_true(stall_succeeds(outlives_a_follower_6s, NULL));
 }
 
 /* Connections in a table of the kernel's to a server that has not closed them, though its client
@@ -236,7 +229,7 @@ static bool outlives_the_only_server(void)
 static void test_zk_44_the_only_server_stands_still_for_less_than_half_the_session(void **state)
 {
     (void)state;
-    keeps_its_hold(outlives_the_only_server);
+    assert_true(stall_succeeds(outlives_the_only_server, NULL));
 }
 
 static void test_a_session_shorter_than_the_tick_of_the_uri_is_refused(void **state)
@@ -266,7 +259,7 @@ static bool keeps_a_short_session(void)
 static void test_a_session_longer_than_the_tick_of_the_uri_is_kept(void **state)
 {
     (void)state;
-    keeps_its_hold(keeps_a_short_session);
+    assert_true(stall_succeeds(keeps_a_short_session, NULL));
 }
 
 /* The library's close of a server that falls silent just then: it takes seconds. */
