@@ -109,8 +109,8 @@ struct mrt_redis_store { // NOLINT(clang-analyzer-optin.performance.Padding): th
     struct mrt_redis_ticket *tickets; /* not DIRECT: those that this client may have, by identity */
     bool resumes;                     /* there was a server before this one */
     bool role_awaited;                /* it has not said yet that it is the one */
-    bool resume_due;                  /* it has refused a part of what brings both to one state */
-    int64_t newest;                   /* the largest number of a ticket that was seen */
+    bool resume_due; /* resume.c begins again: a part was refused, or there was no memory */
+    int64_t newest;  /* the largest number of a ticket that was seen */
     TAILQ_HEAD(, mrt_redis_claim) claims;
     TAILQ_HEAD(, mrt_redis_observer) observers;
     TAILQ_HEAD(, mrt_redis_watch) watches;
