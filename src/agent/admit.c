@@ -6,6 +6,10 @@
  *
  * A refusal is one line to the client, and one in the log, the first of its kind for each user.
  *
+ * A connection, or a process that is watched, is a descriptor. So the agent takes as many as the
+ * process may have descriptors, less some for the store, the loop and the worker: a client is told
+ * that there is no room, and does not wait in the queue of the listener until another one ends.
+ *
  * A policy that is read again counts from the next command on. A user keeps the locks that he has,
  * also those that he could not take now: a lock ends by its client's word. Spaces of names are
  * those of the agent's start, so that a name means the same lock on all connections.
@@ -18,11 +22,22 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #define GROUPS_MAX 65536 /* NGROUPS_MAX of the kernel */
 #define PEERS_OWN 64     /* kept free for the agent's own user and root */
+#define PEERS_MAX 65536
+#define DESCRIPTORS_KEPT 64 /* for all that is no connection */
+
+size_t mrt_peers_count_room(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= PEERS_MAX + DESCRIPTORS_KEPT)
+        return PEERS_MAX;
+    return limit.rlim_cur > DESCRIPTORS_KEPT ? limit.rlim_cur - DESCRIPTORS_KEPT : 0;
+}
 
 /* Tells a client that it is not served, and why, in one line. */
 static void refuse(struct mrt_agent *agent, int fd, const char *line)
@@ -71,6 +86,12 @@ static bool find_rules(const struct mrt_agent *agent, int fd, const struct ucred
     return has_one;
 }
 
+/* How many connections are kept free for the agent's own user and root. */
+static size_t kept_for_own(const struct mrt_agent *agent)
+{
+    return agent->peers_max / 4 < PEERS_OWN ? agent->peers_max / 4 : PEERS_OWN;
+}
+
 /* The user of a connection that may be served, or NULL: it was refused. */
 static struct mrt_user *admit(struct mrt_agent *agent, int fd, const struct ucred *who,
                               struct mrt_access_rules *rules)
@@ -86,9 +107,12 @@ static struct mrt_user *admit(struct mrt_agent *agent, int fd, const struct ucre
                              : "-NOPERM this agent serves its own user and root\r\n");
         return NULL;
     }
-    size_t most = is_own ? MRT_AGENT_PEERS_MAX : MRT_AGENT_PEERS_MAX - PEERS_OWN;
-    if (!user || agent->peer_count >= most) {
-        refuse(agent, fd, "-FULL the agent has as many connections as it takes\r\n");
+    if (!user || agent->peer_count >= agent->peers_max - (is_own ? 0 : kept_for_own(agent))) {
+        if (user)
+            mrt_user_log(agent, user, who->pid, MRT_REFUSAL_LIMIT,
+                         "the agent has %zu connections, as many as its descriptors allow",
+                         agent->peer_count);
+        refuse(agent, fd, "-FULL the agent has as many connections as its descriptors allow\r\n");
         return NULL;
     }
     if (user->limits && user->connections >= user->limits->connections) {

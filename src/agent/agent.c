@@ -310,6 +310,7 @@ void mrt_agent_init(struct mrt_agent *agent)
 {
     *agent = (struct mrt_agent){.epoll = -1,
                                 .listener = -1,
+                                .peers_max = mrt_peers_count_room(),
                                 .uid = geteuid(),
                                 .no_user = mrt_access_no_user(),
                                 .no_group = mrt_access_no_group()};

@@ -23,7 +23,6 @@
 #define MRT_PEER_PENDING_MAX 64
 #define MRT_PEER_LOCKS_MAX 1000
 #define MRT_LABEL_SIZE 64
-#define MRT_AGENT_PEERS_MAX 4096
 
 struct mrt_agent;
 
@@ -116,7 +115,7 @@ struct mrt_agent {
     char prefix[MRT_NAMESPACE_MAX + 2];               /* the namespace and "/" */
     struct mrt_peer *processes;                       /* by pid */
     struct mrt_peer_list peers, ended, flushes, gone; /* `ended` in the order of forget_at */
-    size_t peer_count;
+    size_t peer_count, peers_max;
     bool pauses;  /* no connection is accepted: no descriptor or memory is left */
     bool resumes; /* one has been closed since */
     bool drains;
@@ -149,6 +148,8 @@ void mrt_agent_finish_turn(struct mrt_agent *agent);
 
 /* ----------------------------------------------------------------- admit.c */
 
+/* How many connections the process has descriptors for. */
+size_t mrt_peers_count_room(void);
 /* Begins to read the policy again. */
 void mrt_policy_renew(struct mrt_agent *agent, const char *path);
 /* Gives the rules and limits that were read to the connections there are. If the policy is wrong,

@@ -24,7 +24,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#define CALLS_WAITING 1024
+#define CALLS_WAITING 4096 /* what the system allows as a rule */
 
 /* Checks the directory of the path, and makes it if there is none. */
 static int check_directory(const char *path, bool for_all)

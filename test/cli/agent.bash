@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # An agent in the background, at $T/agent.sock, and its clients (agent.py).
 
-# On the store $STORE, or a file of the test's own.
+# On the store $STORE, or a file of the test's own; by the command AGENT_WITHIN, if there is one.
 start_agent() {
     rm -f "$T/agent.out"
-    "$MORTISE" agent --url "${STORE:-sqlite:$T/locks.db}" --socket "$T/agent.sock" "$@" \
+    "${AGENT_WITHIN[@]}" "$MORTISE" agent --url "${STORE:-sqlite:$T/locks.db}" --socket "$T/agent.sock" "$@" \
         3>&- >"$T/agent.out" 2>&1 &
     AGENT=$!
     until_true grep -q agent.sock "$T/agent.out"

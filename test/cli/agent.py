@@ -345,16 +345,16 @@ def has_ten_thousand_locks():
 
 
 def serves_thousands_in_order():
-    holder, waiting = Client(), []
+    holder, waiting, count = Client(), [], int(sys.argv[2])
     last = holder.call("LOCK deploy 0")
-    while len(waiting) < 4000:
+    while len(waiting) < count:
         try:
             waiting.append(Client())
         except BlockingIOError:  # the listener's queue is full
             time.sleep(0.01)
             continue
         waiting[-1].send("LOCK deploy -1")
-    counts_now((4001, 1))
+    counts_now((count + 1, 1))
     holder.call(f"UNLOCK deploy {last}")
     for client in waiting:
         fence = client.reply()
@@ -362,6 +362,43 @@ def serves_thousands_in_order():
         assert client.call(f"UNLOCK deploy {fence}") == "OK"
         last = fence
     counts_now((0, 0))
+
+
+def is_full_and_serves_again():
+    clients = [Client() for _ in range(int(sys.argv[2]))]
+    assert all(client.call("PING") == "PONG" for client in clients)
+    for _ in range(20):
+        assert Client().reply().startswith("FULL the agent has as many connections as its descript")
+    clients.pop().close()
+    while True:  # the agent sees the end as soon as it runs
+        client = Client()
+        client.send("PING")
+        try:
+            if client.reply() == "PONG":
+                return
+        except ConnectionResetError:
+            pass
+
+
+def fills_the_queue():
+    """Of an agent that stands still: so many connections that the next one finds no place."""
+    mine, clients = [], []
+    try:
+        while len(mine) < 20000:
+            mine.append(socket.socket(socket.AF_UNIX))
+            mine[-1].setblocking(False)
+            mine[-1].connect(PATH)
+    except BlockingIOError:
+        pass
+    run = [sys.argv[2], "run", "--url", f"agent://{PATH}", "full", "--", "true"]
+    clients = [subprocess.Popen(run) for _ in range(2)]
+    try:
+        clients[0].wait(1)
+        assert False, "it has not waited"
+    except subprocess.TimeoutExpired:
+        pass
+    os.kill(int(sys.argv[3]), signal.SIGCONT)
+    assert [client.wait() for client in clients] == [0, 0]
 
 
 def overtakes_a_lock_that_waits():

@@ -212,7 +212,7 @@ static bool connect_again(struct mrt_agent_store *store, const struct mrt_comman
         error = MORTISE_EUNREACHABLE;
     else if (error == MORTISE_OK) {
         mrt_error_clear();
-        error = mrt_agent_wire_open(&store->wire, &store->address, store->label, store->epoll);
+        error = mrt_agent_wire_open(&store->wire, &store->address, store->label, store->epoll, 0);
         if (error != MORTISE_OK)
             snprintf(store->why, sizeof store->why, "%s", mortise_error_detail());
     }

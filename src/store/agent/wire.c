@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #define UID_NONE UINT32_MAX /* no user has it */
+#define QUEUE_PAUSE_MS 5    /* while the queue of the listener is full */
 
 /* ---------------------------------------------------------------------- address */
 
@@ -84,13 +85,24 @@ static int check_peer(int fd, const struct mrt_agent_address *address)
                      address->path, (unsigned long)who.uid, (unsigned long)who.uid);
 }
 
-static int connect_to(const struct mrt_agent_address *address, int *fd)
+/* Connects by this time: a queue that is full is that of many clients at once. */
+static bool join_queue(int fd, const struct sockaddr_un *name, mrt_time until)
+{
+    int failed = connect(fd, (const struct sockaddr *)name, sizeof *name);
+    while (failed && errno == EAGAIN && mrt_time_now() < until) {
+        poll(NULL, 0, QUEUE_PAUSE_MS);
+        failed = connect(fd, (const struct sockaddr *)name, sizeof *name);
+    }
+    return !failed;
+}
+
+static int connect_to(const struct mrt_agent_address *address, mrt_time until, int *fd)
 {
     struct sockaddr_un name = {.sun_family = AF_UNIX};
     memcpy(name.sun_path, address->path, sizeof name.sun_path);
     *fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     int error = MORTISE_OK;
-    if (*fd < 0 || connect(*fd, (struct sockaddr *)&name, sizeof name) != 0)
+    if (*fd < 0 || !join_queue(*fd, &name, until))
         error =
             mrt_error(MORTISE_EUNREACHABLE, "the agent at %s: %s%s", address->path, strerror(errno),
                       errno == ENOENT || errno == ECONNREFUSED ? ": start mortise agent" : "");
@@ -102,10 +114,10 @@ static int connect_to(const struct mrt_agent_address *address, int *fd)
 }
 
 int mrt_agent_wire_open(struct mrt_agent_wire *wire, const struct mrt_agent_address *address,
-                        const char *label, int epoll)
+                        const char *label, int epoll, mrt_time until)
 {
     int fd;
-    int error = connect_to(address, &fd);
+    int error = connect_to(address, until, &fd);
     if (error != MORTISE_OK)
         return error;
     wire->fd = fd;
@@ -254,7 +266,7 @@ int mrt_agent_wire_greet(struct mrt_agent_wire *wire, const struct mrt_agent_add
                          const char *label, mrt_time until, struct mrt_agent_greeting *greeting)
 {
     struct mrt_resp_command frame;
-    int error = mrt_agent_wire_open(wire, address, label, -1);
+    int error = mrt_agent_wire_open(wire, address, label, -1, until);
     if (error != MORTISE_OK)
         return error;
     error = mrt_agent_wire_wait(wire, until, &frame);

@@ -61,10 +61,11 @@ struct mrt_agent_wire {
 bool mrt_agent_user_socket(char *path, size_t size);
 /* The path of a URI: agent:, agent:user, agent:///path. 0 or MORTISE_EURI. */
 int mrt_agent_address_read(const struct mrt_uri *uri, struct mrt_agent_address *address);
-/* Connects, and sends MORTISE 1 with the label. 0; MORTISE_EUNREACHABLE, or MORTISE_EUNSAFE if the
-   agent is another user's, with particulars. */
+/* Connects, and sends MORTISE 1 with the label; until then it tries again if too many others do so
+   at the same time. 0; MORTISE_EUNREACHABLE, or MORTISE_EUNSAFE if the agent is another user's,
+   with particulars. */
 int mrt_agent_wire_open(struct mrt_agent_wire *wire, const struct mrt_agent_address *address,
-                        const char *label, int epoll);
+                        const char *label, int epoll, mrt_time until);
 void mrt_agent_wire_close(struct mrt_agent_wire *wire);
 /* Sends what the socket takes, and has the rest watched; false: the connection is broken. */
 bool mrt_agent_wire_flush(struct mrt_agent_wire *wire);
