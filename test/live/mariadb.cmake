@@ -18,7 +18,6 @@ foreach(form get_lock row)
 endforeach()
 mariadb_run(conform_mariadb test_conform_memory 3s)
 mariadb_run(conform_claims_mariadb test_conform_memory 3s exclusive)
-set_property(TEST conform_claims_mariadb APPEND PROPERTY LABELS long) # a claim is a ticket as any other
 mariadb_run(conform_values_mariadb test_conform_values_memory 3s)
 mariadb_run(conform_operator_mariadb test_conform_operator_memory 3s)
 mariadb_run(conform_delay_mariadb test_conform_delay_memory 3s)

@@ -18,7 +18,6 @@ foreach(form advisory row)
 endforeach()
 postgres_run(conform_postgres test_conform_memory 3s)
 postgres_run(conform_claims_postgres test_conform_memory 3s exclusive)
-set_property(TEST conform_claims_postgres APPEND PROPERTY LABELS long) # a claim is a ticket as any other
 postgres_run(conform_values_postgres test_conform_values_memory 3s)
 postgres_run(conform_operator_postgres test_conform_operator_memory 3s)
 postgres_run(conform_linger_postgres test_conform_linger_memory 3s)
