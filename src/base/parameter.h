@@ -17,7 +17,7 @@
 #include <stdint.h>
 
 enum mrt_parameter_type {
-    MRT_PARAMETER_OTHER,    /* no value is read here: the store reads it itself */
+    MRT_PARAMETER_OTHER, /* 0, for a row that has a key alone: the store reads the value itself */
     MRT_PARAMETER_DURATION, /* mrt_time: 10s or 500ms, from `least` to `most` */
     MRT_PARAMETER_NUMBER,   /* uint64_t: digits alone, from `least` to `most` */
     MRT_PARAMETER_WORD,     /* enum or int: the index of one of `words` */

@@ -63,7 +63,7 @@ static const struct mrt_parameter parameters[] = {
      3600 * MRT_SECOND, NULL},
     {"connect", MRT_PARAMETER_DURATION, offsetof(struct mrt_etcd_address, connect), MRT_MILLISECOND,
      3600 * MRT_SECOND, NULL},
-    {"credentials", MRT_PARAMETER_OTHER, 0, 0, 0, NULL},
+    {.key = "credentials"},
     {"tls", MRT_PARAMETER_WORD, offsetof(struct mrt_etcd_address, tls), 0, 0, tls_words},
     {"tls_ca", MRT_PARAMETER_TEXT, offsetof(struct mrt_etcd_address, tls_ca), 0,
      sizeof(((struct mrt_etcd_address *)NULL)->tls_ca), NULL},

@@ -103,13 +103,13 @@ int mrt_mariadb_uri_parse(const struct mrt_uri *uri, struct mrt_sql_address *add
         {"option_group", MRT_PARAMETER_TEXT,
          offsetof(struct mrt_mariadb_connection_options, option_group), 0,
          sizeof words->option_group, NULL},
-        {"form", MRT_PARAMETER_OTHER, 0, 0, 0,
-         NULL}, /* and what mrt_sql_common and _read_tls read */
-        {"lease", MRT_PARAMETER_OTHER, 0, 0, 0, NULL},
-        {"connect", MRT_PARAMETER_OTHER, 0, 0, 0, NULL},
-        {"synchronous", MRT_PARAMETER_OTHER, 0, 0, 0, NULL},
-        {"tls", MRT_PARAMETER_OTHER, 0, 0, 0, NULL},
-        {"tls_ca", MRT_PARAMETER_OTHER, 0, 0, 0, NULL},
+        /* those that mrt_sql_common and mrt_sql_read_tls read */
+        {.key = "form"},
+        {.key = "lease"},
+        {.key = "connect"},
+        {.key = "synchronous"},
+        {.key = "tls"},
+        {.key = "tls_ca"},
         {.key = NULL}};
     memset(address, 0, sizeof *address);
     memset(words, 0, sizeof *words);

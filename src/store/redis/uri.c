@@ -171,13 +171,13 @@ static const struct mrt_parameter parameters[] = {
      3600 * MRT_SECOND, NULL},
     {"replicas", MRT_PARAMETER_NUMBER, offsetof(struct mrt_redis_address, replicas), 0, 100, NULL},
     {"tls", MRT_PARAMETER_WORD, offsetof(struct mrt_redis_address, tls), 0, 0, tls_words},
-    {"tls_ca", MRT_PARAMETER_OTHER, 0, 0, 0, NULL},
-    {"tls_cert", MRT_PARAMETER_OTHER, 0, 0, 0, NULL},
-    {"tls_key", MRT_PARAMETER_OTHER, 0, 0, 0, NULL},
-    {"credentials", MRT_PARAMETER_OTHER, 0, 0, 0, NULL},
-    {"sentinel_user", MRT_PARAMETER_OTHER, 0, 0, 0, NULL},
-    {"sentinel_credentials", MRT_PARAMETER_OTHER, 0, 0, 0, NULL},
-    {"db", MRT_PARAMETER_OTHER, 0, 0, 0, NULL},
+    {.key = "tls_ca"},
+    {.key = "tls_cert"},
+    {.key = "tls_key"},
+    {.key = "credentials"},
+    {.key = "sentinel_user"},
+    {.key = "sentinel_credentials"},
+    {.key = "db"},
     {.key = NULL}};
 
 int mrt_redis_uri_parse(const struct mrt_uri *uri, struct mrt_redis_address *address)

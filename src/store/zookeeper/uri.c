@@ -75,12 +75,12 @@ static const struct mrt_parameter parameters[] = {
     {"tick", MRT_PARAMETER_DURATION, offsetof(struct mrt_zk_address, tick), MRT_MILLISECOND,
      3600 * MRT_SECOND, NULL},
     {"wake", MRT_PARAMETER_WORD, offsetof(struct mrt_zk_address, wake_all), 0, 0, wake_words},
-    {"layout", MRT_PARAMETER_OTHER, 0, 0, 0, NULL},
-    {"credentials", MRT_PARAMETER_OTHER, 0, 0, 0, NULL},
-    {"acl", MRT_PARAMETER_OTHER, 0, 0, 0, NULL},
-    {"parents", MRT_PARAMETER_OTHER, 0, 0, 0, NULL},
-    {"tls", MRT_PARAMETER_OTHER, 0, 0, 0, NULL},
-    {"sasl", MRT_PARAMETER_OTHER, 0, 0, 0, NULL},
+    {.key = "layout"},
+    {.key = "credentials"},
+    {.key = "acl"},
+    {.key = "parents"},
+    {.key = "tls"},
+    {.key = "sasl"},
     {.key = NULL}};
 
 int mrt_zk_uri_parse(const struct mrt_uri *uri, struct mrt_zk_address *address)
