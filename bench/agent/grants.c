@@ -18,7 +18,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define PROCESSES_MAX 256
+#define PROCESSES_MAX 512
 
 struct shared {
     atomic_int ready, stop;

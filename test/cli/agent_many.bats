@@ -21,6 +21,18 @@ needs_descriptors() {
     client serves_thousands_in_order 6000
 }
 
+@test "200 processes with the library compete for a lock by one session of the store" {
+    start_agent
+    "$MORTISE" bench --processes 200 --seconds 2 --json --url "agent://$T/agent.sock" hot \
+        >"$T/bench" 3>&- &
+    BENCH=$!
+    until_true sh -c '"$MORTISE" ls --url "sqlite:$T/locks.db" | [ "$(grep -c "^hot ")" -gt 100 ]'
+    [ "$(find "$T/locks.db-sessions" -type s | wc -l)" -eq 1 ]
+    finish "$BENCH"
+    [ "$code" -eq 0 ]
+    jq -e '.acquisitions_per_s > 0 and .share_min > 0' "$T/bench"
+}
+
 @test "an agent without descriptors says FULL, once in its log, and serves again when one is free" {
     AGENT_WITHIN=(prlimit --nofile=200)
     start_agent

@@ -34,7 +34,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#define LIMIT 256 /* of threads, and of processes */
+#define LIMIT 256 /* of threads, and of locks */
+#define PROCESSES_MAX 1024
 #define HEAD_START (50 * MRT_MILLISECOND)
 /* How long after the end a thread waits for acquires that it began before. */
 #define LAST_WAIT (5 * MRT_SECOND)
@@ -43,7 +44,7 @@ enum { THREADS = MRT_OPTION_OWN, PROCESSES, LOCKS, SECONDS, PAUSE, STRICT, JSON 
 
 static const struct mrt_flag flags[] = {
     {THREADS, "threads", "N", "threads in each process, 1 to 256", "1", 0},
-    {PROCESSES, "processes", "N", "processes, 1 to 256", "1", 0},
+    {PROCESSES, "processes", "N", "processes, 1 to 1024", "1", 0},
     {SECONDS, "seconds", "S", "the time to measure, at least 1ms", "3", 0},
     {LOCKS, "locks", "N", "use N mutexes, NAME-1 to NAME-N; the\nthreads are spread over them",
      NULL, 0},
@@ -263,7 +264,7 @@ static int await_end(int64_t processes)
 
 static int measure(const struct mrt_cli *cli, const struct request *request, struct shared *shared)
 {
-    pid_t children[LIMIT];
+    pid_t children[PROCESSES_MAX];
     int count = 0, exit_code = MRT_EXIT_OK;
     for (; count < request->processes && exit_code == MRT_EXIT_OK; count++) {
         children[count] = fork();
@@ -439,8 +440,8 @@ static bool parse(struct mrt_cli *cli, int argc, char **argv, struct request *re
             return false;
         if (option == THREADS && !mrt_cli_number(optarg, 1, LIMIT, &request->threads))
             wrong = "a number from 1 to 256";
-        if (option == PROCESSES && !mrt_cli_number(optarg, 1, LIMIT, &request->processes))
-            wrong = "a number from 1 to 256";
+        if (option == PROCESSES && !mrt_cli_number(optarg, 1, PROCESSES_MAX, &request->processes))
+            wrong = "a number from 1 to 1024";
         if (option == LOCKS && !mrt_cli_number(optarg, 1, LIMIT, &request->locks))
             wrong = "a number from 1 to 256";
         if (option == SECONDS && !parse_duration(optarg, &request->duration))
