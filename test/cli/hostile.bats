@@ -42,7 +42,7 @@ mariadb_is_survived() {
 }
 
 @test "SE-10 MariaDB: rows of fewer columns than were asked for" {
-    mariadb_is_survived "" "run -w 300ms a true" "run -n a true" "ls" "init" "status a"
+    mariadb_is_survived "" "run -w 300ms a true" "run -n a true" "ls" "init" "status a" "doctor"
 }
 
 @test "SE-10 MariaDB: a report of progress before the greeting" {
@@ -69,6 +69,17 @@ mariadb_is_survived() {
         is_refused 160 "ls" "run -n a true" "init" "doctor"
     done
     [ "$(grep -c 'PostgreSQL: .*a reply of more than 64 MiB' <(grep -v ^doctor: said))" -eq 6 ]
+}
+
+@test "SE-10 PostgreSQL: rows without columns" {
+    local words
+    hostile postgres void
+    export MORTISE_URL="postgresql://u@127.0.0.1:$port/d?connect=300ms"
+    for words in "run -n a true" "ls" "doctor"; do
+        run timeout 60 "$MORTISE" $words
+        echo "$words: $status $output"
+        [ "$status" -lt 124 ]
+    done
 }
 
 @test "SE-10 PostgreSQL: a connection that ends is no reply that is too long" {

@@ -31,13 +31,14 @@ static bool has_no_password(const struct mrt_mariadb_connection_options *words)
 
 static void judge(const struct mrt_sql_store *store, MYSQL_RES *rows)
 {
-    MYSQL_ROW row = rows ? mysql_fetch_row(rows) : NULL;
-    if (!row || !row[0] || !row[1])
+    const char *more = rows ? mrt_sql_rows_text(rows, 0, 0) : NULL,
+               *listens = rows ? mrt_sql_rows_text(rows, 0, 1) : NULL;
+    if (!more || !listens)
         return;
-    if (strcmp(row[0], "0") != 0)
+    if (strcmp(more, "0") != 0)
         mrt_sql_say(store, "this user has rights that locks do not need; doc/mariadb.md has the "
                            "grants that are enough");
-    if (has_no_password(&store->driver->words) && mrt_listens_for_others(row[1]))
+    if (has_no_password(&store->driver->words) && mrt_listens_for_others(listens))
         mrt_sql_say(store, "the server listens for other machines, and asked for no password");
 }
 

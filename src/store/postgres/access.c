@@ -38,13 +38,14 @@ void mrt_pg_check_access(const struct mrt_sql_store *store)
     snprintf(text, sizeof text, query, store->address.schema);
     PGresult *result =
         PQstatus(connection) == CONNECTION_OK ? mrt_pg_execute(connection, text, &fault) : NULL;
-    if (PQresultStatus(result) == PGRES_TUPLES_OK && PQntuples(result) == 1) {
-        const char *more = PQgetvalue(result, 0, 0), *host = PQhost(connection);
+    const char *more = mrt_sql_rows_text(result, 0, 0), *listens = mrt_sql_rows_text(result, 0, 1);
+    if (more && listens) {
+        const char *host = PQhost(connection);
         snprintf(line, sizeof line, "this user %s; " ENOUGH, more);
         if (*more)
             mrt_sql_say(store, line);
         if (!PQconnectionUsedPassword(connection) && host && *host != '/' &&
-            mrt_listens_for_others(PQgetvalue(result, 0, 1)))
+            mrt_listens_for_others(listens))
             mrt_sql_say(store, "the server listens for other machines, and asked for no password: "
                                "see its pg_hba.conf");
     }

@@ -208,13 +208,14 @@ static void read_error(struct mrt_sql_request *request, const PGresult *result)
 /* The first answer must be the values that MRT_PG_BRIEF was sent with: others have such answers,
  * too.
  */
-static bool is_own(const struct mrt_sql_request *request, const PGresult *result)
+static bool is_own(const struct mrt_sql_request *request, PGresult *result)
 {
     char wanted[2 * MRT_ID_TEXT_SIZE + 24], session[MRT_ID_TEXT_SIZE], ticket[MRT_ID_TEXT_SIZE];
     mrt_id_format(request->command.session, session);
     mrt_id_format(request->command.ticket, ticket);
     snprintf(wanted, sizeof wanted, "%s%s%" PRIu64, session, ticket, request->flight);
-    return PQntuples(result) == 1 && strcmp(PQgetvalue(result, 0, 0), wanted) == 0;
+    const char *answer = mrt_sql_rows_text(result, 0, 0);
+    return answer && strcmp(answer, wanted) == 0;
 }
 
 /* The answers are not those of what was sent. */
