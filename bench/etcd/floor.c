@@ -75,14 +75,14 @@ static const char *receive(void)
 }
 
 /* Sends the text, which is freed, and waits for the answer. */
-static void call(const char *path, struct mrt_etcd_text *text)
+static void call(const char *path, struct mrt_rest_text *text)
 {
     char request[4096];
     int length = snprintf(request, sizeof request,
                           "POST /v3/%s HTTP/1.1\r\nHost: bench\r\n"
                           "Content-Type: application/json\r\nContent-Length: %zu\r\n\r\n%s",
                           path, text->length, text->bytes);
-    mrt_etcd_text_free(text);
+    mrt_rest_text_free(text);
     if (length < 0 || length >= (int)sizeof request ||
         send(connection, request, (size_t)length, MSG_NOSIGNAL) != length)
         fail("cannot send");
@@ -99,40 +99,40 @@ static int64_t number_after(const char *name)
 
 static int64_t start_session(void)
 {
-    struct mrt_etcd_text text = {0};
-    mrt_etcd_add(&text, "{\"TTL\":\"3600\",\"ID\":\"%d\"}", LEASE);
+    struct mrt_rest_text text = {0};
+    mrt_rest_add(&text, "{\"TTL\":\"3600\",\"ID\":\"%d\"}", LEASE);
     call("lease/grant", &text);
-    mrt_etcd_add(&text, "{\"compare\":[],\"success\":[");
+    mrt_rest_add(&text, "{\"compare\":[],\"success\":[");
     mrt_etcd_put(&text, SESSION, "", 0, LEASE);
-    mrt_etcd_add(&text, "]}");
+    mrt_rest_add(&text, "]}");
     call("kv/txn", &text);
     return number_after("\"revision\":\"");
 }
 
 static void put(void)
 {
-    struct mrt_etcd_text text = {0};
-    mrt_etcd_add(&text, "{");
-    mrt_etcd_add_bytes(&text, "key", "bench-floor/bare", strlen("bench-floor/bare"));
-    mrt_etcd_add(&text, ",");
-    mrt_etcd_add_bytes(&text, "value", VALUE, strlen(VALUE));
-    mrt_etcd_add(&text, "}");
+    struct mrt_rest_text text = {0};
+    mrt_rest_add(&text, "{");
+    mrt_rest_add_bytes(&text, "key", "bench-floor/bare", strlen("bench-floor/bare"));
+    mrt_rest_add(&text, ",");
+    mrt_rest_add_bytes(&text, "value", VALUE, strlen(VALUE));
+    mrt_rest_add(&text, "}");
     call("kv/put", &text);
 }
 
 static void acquire(int64_t epoch)
 {
-    struct mrt_etcd_text text = {0};
-    mrt_etcd_add(&text, "{\"compare\":[");
+    struct mrt_rest_text text = {0};
+    mrt_rest_add(&text, "{\"compare\":[");
     mrt_etcd_if(&text, SESSION, "MOD", epoch);
     mrt_etcd_if(&text, TICKET, "CREATE", 0);
-    mrt_etcd_add(&text, "],\"success\":[");
+    mrt_rest_add(&text, "],\"success\":[");
     mrt_etcd_put(&text, TICKET, VALUE, strlen(VALUE), LEASE);
     mrt_etcd_get_all(&text, "bench-floor/lock/");
-    mrt_etcd_add(&text, "],\"failure\":[");
+    mrt_rest_add(&text, "],\"failure\":[");
     mrt_etcd_get(&text, SESSION);
     mrt_etcd_get_all(&text, "bench-floor/lock/");
-    mrt_etcd_add(&text, "]}");
+    mrt_rest_add(&text, "]}");
     call("kv/txn", &text);
     if (!strstr(reply, "\"succeeded\":true"))
         fail("a transaction has failed");
@@ -140,12 +140,12 @@ static void acquire(int64_t epoch)
 
 static void release(void)
 {
-    struct mrt_etcd_text text = {0};
-    mrt_etcd_add(&text, "{\"compare\":[");
+    struct mrt_rest_text text = {0};
+    mrt_rest_add(&text, "{\"compare\":[");
     mrt_etcd_if(&text, TICKET, "LEASE", LEASE);
-    mrt_etcd_add(&text, "],\"success\":[");
+    mrt_rest_add(&text, "],\"success\":[");
     mrt_etcd_delete(&text, TICKET);
-    mrt_etcd_add(&text, "]}");
+    mrt_rest_add(&text, "]}");
     call("kv/txn", &text);
 }
 
@@ -173,8 +173,8 @@ int main(int argc, char **argv)
         if (pause > 0)
             usleep((useconds_t)pause * 1000);
     }
-    struct mrt_etcd_text text = {0};
-    mrt_etcd_add(&text, "{\"ID\":\"%d\"}", LEASE);
+    struct mrt_rest_text text = {0};
+    mrt_rest_add(&text, "{\"ID\":\"%d\"}", LEASE);
     call("lease/revoke", &text);
     if (count == 0)
         return 1;

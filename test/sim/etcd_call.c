@@ -17,36 +17,36 @@ static struct etcd_member *member_of(const struct etcd_exchange *exchange)
     return &exchange->cluster->members[exchange->member];
 }
 
-static void add_header(struct mrt_etcd_text *text, const struct etcd_exchange *exchange)
+static void add_header(struct mrt_rest_text *text, const struct etcd_exchange *exchange)
 {
-    mrt_etcd_add(text,
+    mrt_rest_add(text,
                  "\"header\":{\"member_id\":\"%d\",\"revision\":\"%" PRId64
                  "\",\"raft_term\":\"%" PRId64 "\"}",
                  exchange->member + 1, exchange->cluster->revision, member_of(exchange)->term);
 }
 
-static void add_kv(struct mrt_etcd_text *text, const struct etcd_kv *kv)
+static void add_kv(struct mrt_rest_text *text, const struct etcd_kv *kv)
 {
-    mrt_etcd_add(text, "{");
-    mrt_etcd_add_bytes(text, "key", kv->key, strlen(kv->key));
-    mrt_etcd_add(text,
+    mrt_rest_add(text, "{");
+    mrt_rest_add_bytes(text, "key", kv->key, strlen(kv->key));
+    mrt_rest_add(text,
                  ",\"create_revision\":\"%" PRId64 "\",\"mod_revision\":\"%" PRId64
                  "\",\"version\":\"%" PRId64 "\"",
                  kv->created, kv->modified, kv->version);
     if (kv->value[0])
-        mrt_etcd_add(text, ",\"value\":\"%s\"", kv->value);
+        mrt_rest_add(text, ",\"value\":\"%s\"", kv->value);
     if (kv->lease != 0)
-        mrt_etcd_add(text, ",\"lease\":\"%" PRId64 "\"", kv->lease);
-    mrt_etcd_add(text, "}");
+        mrt_rest_add(text, ",\"lease\":\"%" PRId64 "\"", kv->lease);
+    mrt_rest_add(text, "}");
 }
 
 /* A range of a request: its key, and its end or NULL; both to be freed. */
 static void read_range(struct json_object *request, char **from, char **end)
 {
     size_t size;
-    *from = mrt_etcd_bytes(request, "key", &size);
+    *from = mrt_rest_bytes(request, "key", &size);
     *end =
-        mrt_etcd_member(request, "range_end") ? mrt_etcd_bytes(request, "range_end", &size) : NULL;
+        mrt_rest_member(request, "range_end") ? mrt_rest_bytes(request, "range_end", &size) : NULL;
     if (!*from)
         abort();
 }
@@ -67,26 +67,26 @@ static const struct etcd_kv *next_kv(const struct etcd_cluster *cluster, const c
     return found;
 }
 
-static void add_range(struct mrt_etcd_text *text, const struct etcd_exchange *exchange,
+static void add_range(struct mrt_rest_text *text, const struct etcd_exchange *exchange,
                       struct json_object *request)
 {
     char *from, *end;
     int count = 0;
-    bool counts = json_object_get_boolean(mrt_etcd_member(request, "count_only"));
+    bool counts = json_object_get_boolean(mrt_rest_member(request, "count_only"));
     read_range(request, &from, &end);
-    mrt_etcd_add(text, "{");
+    mrt_rest_add(text, "{");
     add_header(text, exchange);
     const struct etcd_kv *kv = next_kv(exchange->cluster, from, end, NULL);
     for (; kv; kv = next_kv(exchange->cluster, from, end, kv)) {
         if (!counts) {
-            mrt_etcd_add(text, count == 0 ? ",\"kvs\":[" : ",");
+            mrt_rest_add(text, count == 0 ? ",\"kvs\":[" : ",");
             add_kv(text, kv);
         }
         count++;
     }
     if (count > 0)
-        mrt_etcd_add(text, "%s,\"count\":\"%d\"", counts ? "" : "]", count);
-    mrt_etcd_add(text, "}");
+        mrt_rest_add(text, "%s,\"count\":\"%d\"", counts ? "" : "]", count);
+    mrt_rest_add(text, "}");
     free(from);
     free(end);
 }
@@ -95,9 +95,9 @@ static void add_range(struct mrt_etcd_text *text, const struct etcd_exchange *ex
 
 static int64_t target_of(struct json_object *compare, const struct etcd_kv *kv, int64_t *wanted)
 {
-    const char *target = mrt_etcd_string(compare, "target");
+    const char *target = mrt_rest_string(compare, "target");
     bool is_created = strcmp(target, "CREATE") == 0, is_modified = strcmp(target, "MOD") == 0;
-    *wanted = mrt_etcd_number(compare, is_created    ? "create_revision"
+    *wanted = mrt_rest_number(compare, is_created    ? "create_revision"
                                        : is_modified ? "mod_revision"
                                                      : "lease");
     if (!is_created && !is_modified && strcmp(target, "LEASE") != 0)
@@ -108,7 +108,7 @@ static int64_t target_of(struct json_object *compare, const struct etcd_kv *kv, 
 static bool matches(struct json_object *compare, const struct etcd_kv *kv)
 {
     int64_t wanted, number = target_of(compare, kv, &wanted);
-    return strcmp(mrt_etcd_string(compare, "result"), "LESS") == 0 ? number < wanted
+    return strcmp(mrt_rest_string(compare, "result"), "LESS") == 0 ? number < wanted
                                                                    : number == wanted;
 }
 
@@ -131,7 +131,7 @@ static bool holds(const struct etcd_cluster *cluster, struct json_object *compar
 
 static struct json_object *item(struct json_object *request, const char *list, size_t i)
 {
-    struct json_object *array = mrt_etcd_member(request, list);
+    struct json_object *array = mrt_rest_member(request, list);
     bool is_there =
         json_object_is_type(array, json_type_array) && i < json_object_array_length(array);
     return is_there ? json_object_array_get_idx(array, i) : NULL;
@@ -141,10 +141,10 @@ static struct json_object *item(struct json_object *request, const char *list, s
 static bool find_lease(const struct etcd_cluster *cluster, struct json_object *put, int64_t *lease)
 {
     size_t size;
-    char *key = mrt_etcd_bytes(put, "key", &size);
+    char *key = mrt_rest_bytes(put, "key", &size);
     const struct etcd_kv *kv = etcd_find(cluster, key);
-    *lease = mrt_etcd_number(put, "lease");
-    if (json_object_get_boolean(mrt_etcd_member(put, "ignore_lease")))
+    *lease = mrt_rest_number(put, "lease");
+    if (json_object_get_boolean(mrt_rest_member(put, "ignore_lease")))
         *lease = kv ? kv->lease : 0;
     free(key);
     return *lease == 0 || etcd_lease_find(cluster, *lease);
@@ -156,7 +156,7 @@ static bool may_put(const struct etcd_cluster *cluster, struct json_object *requ
     int64_t lease;
     struct json_object *one;
     for (size_t i = 0; (one = item(request, list, i)); i++) {
-        struct json_object *put = mrt_etcd_member(one, "request_put");
+        struct json_object *put = mrt_rest_member(one, "request_put");
         if (put && !find_lease(cluster, put, &lease))
             return false;
     }
@@ -167,9 +167,9 @@ static void do_put(struct etcd_cluster *cluster, struct json_object *put)
 {
     size_t size;
     int64_t lease;
-    char *key = mrt_etcd_bytes(put, "key", &size);
+    char *key = mrt_rest_bytes(put, "key", &size);
     find_lease(cluster, put, &lease);
-    etcd_put(cluster, key, mrt_etcd_string(put, "value"), lease);
+    etcd_put(cluster, key, mrt_rest_string(put, "value"), lease);
     free(key);
 }
 
@@ -182,30 +182,30 @@ static void do_delete(struct etcd_cluster *cluster, struct json_object *request)
     free(end);
 }
 
-static void do_operation(struct mrt_etcd_text *text, const struct etcd_exchange *exchange,
+static void do_operation(struct mrt_rest_text *text, const struct etcd_exchange *exchange,
                          struct json_object *operation)
 {
-    struct json_object *put = mrt_etcd_member(operation, "request_put");
-    struct json_object *range = mrt_etcd_member(operation, "request_range");
+    struct json_object *put = mrt_rest_member(operation, "request_put");
+    struct json_object *range = mrt_rest_member(operation, "request_range");
     if (range) {
-        mrt_etcd_add(text, "{\"response_range\":");
+        mrt_rest_add(text, "{\"response_range\":");
         add_range(text, exchange, range);
-        mrt_etcd_add(text, "}");
+        mrt_rest_add(text, "}");
     } else if (put) {
         do_put(exchange->cluster, put);
-        mrt_etcd_add(text, "{\"response_put\":{}}");
+        mrt_rest_add(text, "{\"response_put\":{}}");
     } else {
-        do_delete(exchange->cluster, mrt_etcd_member(operation, "request_delete_range"));
-        mrt_etcd_add(text, "{\"response_delete_range\":{}}");
+        do_delete(exchange->cluster, mrt_rest_member(operation, "request_delete_range"));
+        mrt_rest_add(text, "{\"response_delete_range\":{}}");
     }
 }
 
 /* False: it is refused. */
-static bool do_txn(struct mrt_etcd_text *text, const struct etcd_exchange *exchange)
+static bool do_txn(struct mrt_rest_text *text, const struct etcd_exchange *exchange)
 {
     struct etcd_cluster *cluster = exchange->cluster;
     struct json_object *one;
-    struct mrt_etcd_text responses = {0};
+    struct mrt_rest_text responses = {0};
     bool fine = true;
     for (size_t i = 0; (one = item(exchange->body, "compare", i)); i++)
         fine &= holds(cluster, one);
@@ -213,34 +213,34 @@ static bool do_txn(struct mrt_etcd_text *text, const struct etcd_exchange *excha
     if (!may_put(cluster, exchange->body, list))
         return false;
     for (size_t i = 0; (one = item(exchange->body, list, i)); i++) {
-        mrt_etcd_add(&responses, "%s", i > 0 ? "," : "");
+        mrt_rest_add(&responses, "%s", i > 0 ? "," : "");
         do_operation(&responses, exchange, one);
     }
     etcd_commit(cluster);
-    mrt_etcd_add(text, "{");
+    mrt_rest_add(text, "{");
     add_header(text, exchange);
-    mrt_etcd_add(text, "%s,\"responses\":[%s]}", fine ? ",\"succeeded\":true" : "",
+    mrt_rest_add(text, "%s,\"responses\":[%s]}", fine ? ",\"succeeded\":true" : "",
                  responses.bytes ? responses.bytes : "");
-    mrt_etcd_text_free(&responses);
+    mrt_rest_text_free(&responses);
     return true;
 }
 
 /* ------------------------------------------------------------------ leases */
 
-static void add_lease(struct mrt_etcd_text *text, const struct etcd_exchange *exchange, int64_t id,
+static void add_lease(struct mrt_rest_text *text, const struct etcd_exchange *exchange, int64_t id,
                       int64_t ttl)
 {
-    mrt_etcd_add(text, "{");
+    mrt_rest_add(text, "{");
     add_header(text, exchange);
-    mrt_etcd_add(text, ",\"ID\":\"%" PRId64 "\"", id);
+    mrt_rest_add(text, ",\"ID\":\"%" PRId64 "\"", id);
     if (ttl > 0)
-        mrt_etcd_add(text, ",\"TTL\":\"%" PRId64 "\"", ttl);
-    mrt_etcd_add(text, "}");
+        mrt_rest_add(text, ",\"TTL\":\"%" PRId64 "\"", ttl);
+    mrt_rest_add(text, "}");
 }
 
-static void keep_alive(struct mrt_etcd_text *text, const struct etcd_exchange *exchange)
+static void keep_alive(struct mrt_rest_text *text, const struct etcd_exchange *exchange)
 {
-    int64_t id = mrt_etcd_number(exchange->body, "ID");
+    int64_t id = mrt_rest_number(exchange->body, "ID");
     struct etcd_lease *lease = etcd_lease_find(exchange->cluster, id);
     if (lease && lease->ends <= exchange->client->world->now) {
         etcd_lease_revoke(lease); /* the answer waits for that */
@@ -248,15 +248,15 @@ static void keep_alive(struct mrt_etcd_text *text, const struct etcd_exchange *e
     }
     if (lease)
         etcd_lease_renew(lease);
-    mrt_etcd_add(text, "{\"result\":");
+    mrt_rest_add(text, "{\"result\":");
     add_lease(text, exchange, id, lease ? lease->ttl : 0);
-    mrt_etcd_add(text, "}\n");
+    mrt_rest_add(text, "}\n");
 }
 
-static const char *do_grant(struct mrt_etcd_text *text, const struct etcd_exchange *exchange)
+static const char *do_grant(struct mrt_rest_text *text, const struct etcd_exchange *exchange)
 {
-    int64_t id = mrt_etcd_number(exchange->body, "ID"),
-            ttl = mrt_etcd_number(exchange->body, "TTL");
+    int64_t id = mrt_rest_number(exchange->body, "ID"),
+            ttl = mrt_rest_number(exchange->body, "TTL");
     int64_t shortest = exchange->client->world->drawn.etcd_shortest;
     if (etcd_lease_find(exchange->cluster, id))
         return "etcdserver: lease already exists";
@@ -266,28 +266,28 @@ static const char *do_grant(struct mrt_etcd_text *text, const struct etcd_exchan
     return NULL;
 }
 
-static const char *do_revoke(struct mrt_etcd_text *text, const struct etcd_exchange *exchange)
+static const char *do_revoke(struct mrt_rest_text *text, const struct etcd_exchange *exchange)
 {
     struct etcd_lease *lease =
-        etcd_lease_find(exchange->cluster, mrt_etcd_number(exchange->body, "ID"));
+        etcd_lease_find(exchange->cluster, mrt_rest_number(exchange->body, "ID"));
     if (!lease)
         return "etcdserver: requested lease not found";
     etcd_lease_revoke(lease);
-    mrt_etcd_add(text, "{");
+    mrt_rest_add(text, "{");
     add_header(text, exchange);
-    mrt_etcd_add(text, "}");
+    mrt_rest_add(text, "}");
     return NULL;
 }
 
 void etcd_say_stale(struct etcd_exchange *exchange)
 {
-    int64_t id = mrt_etcd_number(exchange->body, "ID");
+    int64_t id = mrt_rest_number(exchange->body, "ID");
     const struct etcd_lease *lease = etcd_lease_find(exchange->cluster, id);
     bool is_known = lease && lease->granted < member_of(exchange)->deposed;
-    struct mrt_etcd_text text = {0};
-    mrt_etcd_add(&text, "{\"result\":");
+    struct mrt_rest_text text = {0};
+    mrt_rest_add(&text, "{\"result\":");
     add_lease(&text, exchange, id, is_known ? lease->ttl : 0);
-    mrt_etcd_add(&text, "}\n");
+    mrt_rest_add(&text, "}\n");
     etcd_say(exchange, 200, &text, true);
 }
 
@@ -302,36 +302,36 @@ static bool is_behind(const struct etcd_exchange *exchange)
     return member->frozen_until > now || member->isolated_until > now;
 }
 
-static void say_line(struct etcd_exchange *exchange, struct mrt_etcd_text *text, const char *rest)
+static void say_line(struct etcd_exchange *exchange, struct mrt_rest_text *text, const char *rest)
 {
-    struct mrt_etcd_text line = {0};
-    mrt_etcd_add(&line, "{\"result\":{");
+    struct mrt_rest_text line = {0};
+    mrt_rest_add(&line, "{\"result\":{");
     add_header(&line, exchange);
-    mrt_etcd_add(&line, "%s%s}}\n", text && text->bytes ? text->bytes : "", rest);
+    mrt_rest_add(&line, "%s%s}}\n", text && text->bytes ? text->bytes : "", rest);
     if (text)
-        mrt_etcd_text_free(text);
+        mrt_rest_text_free(text);
     etcd_say(exchange, 200, &line, false);
 }
 
-static void add_event(struct mrt_etcd_text *text, const struct etcd_change *change)
+static void add_event(struct mrt_rest_text *text, const struct etcd_change *change)
 {
-    mrt_etcd_add(text, text->length == 0 ? ",\"events\":[" : ",");
+    mrt_rest_add(text, text->length == 0 ? ",\"events\":[" : ",");
     if (!change->gone) {
-        mrt_etcd_add(text, "{\"kv\":");
+        mrt_rest_add(text, "{\"kv\":");
         add_kv(text, &change->kv);
     } else {
-        mrt_etcd_add(text, "{\"type\":\"DELETE\",\"kv\":{");
-        mrt_etcd_add_bytes(text, "key", change->kv.key, strlen(change->kv.key));
-        mrt_etcd_add(text, ",\"mod_revision\":\"%" PRId64 "\"}", change->revision);
+        mrt_rest_add(text, "{\"type\":\"DELETE\",\"kv\":{");
+        mrt_rest_add_bytes(text, "key", change->kv.key, strlen(change->kv.key));
+        mrt_rest_add(text, ",\"mod_revision\":\"%" PRId64 "\"}", change->revision);
     }
-    mrt_etcd_add(text, "}");
+    mrt_rest_add(text, "}");
 }
 
 /* Whole revisions, at most so many; the header has the newest revision in any case. */
 static void say_events(struct etcd_exchange *exchange)
 {
     const struct etcd_cluster *cluster = exchange->cluster;
-    struct mrt_etcd_text events = {0};
+    struct mrt_rest_text events = {0};
     int64_t newest = exchange->next_revision - 1;
     int revisions = 0, i;
     for (i = 0; i < cluster->change_count; i++) {
@@ -383,14 +383,14 @@ void etcd_notify(struct etcd_cluster *cluster)
 
 static void begin_watch(struct etcd_exchange *exchange)
 {
-    struct json_object *request = mrt_etcd_member(exchange->body, "create_request");
+    struct json_object *request = mrt_rest_member(exchange->body, "create_request");
     struct world *world = exchange->client->world;
     if (!exchange->easy) {
         etcd_exchange_free(exchange);
         return;
     }
     read_range(request, &exchange->from, &exchange->end);
-    exchange->next_revision = mrt_etcd_number(request, "start_revision");
+    exchange->next_revision = mrt_rest_number(request, "start_revision");
     if (exchange->next_revision == 0)
         exchange->next_revision = exchange->cluster->revision + 1;
     exchange->watches = true;
@@ -402,12 +402,12 @@ static void begin_watch(struct etcd_exchange *exchange)
 
 void etcd_say_error(struct etcd_exchange *exchange, const char *message)
 {
-    struct mrt_etcd_text text = {0};
-    mrt_etcd_add(&text, "{\"error\":\"%s\",\"message\":\"%s\",\"code\":2}", message, message);
+    struct mrt_rest_text text = {0};
+    mrt_rest_add(&text, "{\"error\":\"%s\",\"message\":\"%s\",\"code\":2}", message, message);
     etcd_say(exchange, 500, &text, true);
 }
 
-static const char *do_it(struct mrt_etcd_text *text, const struct etcd_exchange *exchange)
+static const char *do_it(struct mrt_rest_text *text, const struct etcd_exchange *exchange)
 {
     switch (exchange->method) {
     case ETCD_TXN:
@@ -428,7 +428,7 @@ static const char *do_it(struct mrt_etcd_text *text, const struct etcd_exchange 
 void etcd_execute(struct etcd_exchange *exchange)
 {
     struct world *world = exchange->client->world;
-    struct mrt_etcd_text text = {0};
+    struct mrt_rest_text text = {0};
     bool is_garbled = random_chance(&world->random, world->profile.etcd_error);
     bool is_refused = lone_takes(world, FAULT_REFUSED, exchange->client);
     if (exchange->method == ETCD_WATCH) {
@@ -443,7 +443,7 @@ void etcd_execute(struct etcd_exchange *exchange)
     if (is_garbled) /* it has been done, and only the gateway's own way there and back failed */
         error = "transport is closing";
     if (error) {
-        mrt_etcd_text_free(&text);
+        mrt_rest_text_free(&text);
         etcd_say_error(exchange, error);
     } else {
         etcd_say(exchange, 200, &text, true);

@@ -39,7 +39,7 @@ char *etcd_decode(const char *value, size_t *size)
 {
     struct json_object *object = checked(json_object_new_object());
     json_object_object_add(object, "value", json_object_new_string(value));
-    char *bytes = mrt_etcd_bytes(object, "value", size);
+    char *bytes = mrt_rest_bytes(object, "value", size);
     json_object_put(object);
     return bytes;
 }

@@ -150,14 +150,14 @@ static void post(struct etcd_exchange *exchange, const struct etcd_parcel *made,
     exchange->down += 1; /* the next one comes after it */
 }
 
-void etcd_say(struct etcd_exchange *exchange, long status, struct mrt_etcd_text *text, bool last)
+void etcd_say(struct etcd_exchange *exchange, long status, struct mrt_rest_text *text, bool last)
 {
     struct world *world = exchange->client->world;
     size_t first = text->length;
     if (text->failed)
         abort();
     if (!exchange->easy) {
-        mrt_etcd_text_free(text);
+        mrt_rest_text_free(text);
         if (last)
             etcd_exchange_free(exchange);
         return;
@@ -172,7 +172,7 @@ void etcd_say(struct etcd_exchange *exchange, long status, struct mrt_etcd_text 
         post(exchange,
              &(struct etcd_parcel){.status = status, .last = last, .size = text->length - first},
              text->bytes + first);
-    mrt_etcd_text_free(text);
+    mrt_rest_text_free(text);
 }
 
 /* Its answers arrive before that, or not. */

@@ -149,7 +149,7 @@ void etcd_exchange_send(struct etcd_exchange *exchange);
 /* The client waits for it no longer; `lost`: what has not arrived does not. */
 void etcd_exchange_leave(struct etcd_exchange *exchange, bool lost);
 /* The member's side: a piece of the answer, takes its bytes; the connection breaks. */
-void etcd_say(struct etcd_exchange *exchange, long status, struct mrt_etcd_text *text, bool last);
+void etcd_say(struct etcd_exchange *exchange, long status, struct mrt_rest_text *text, bool last);
 void etcd_hang_up(struct etcd_exchange *exchange);
 
 /* ------------------------------------------------------------------ etcd_library.c */

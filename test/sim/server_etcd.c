@@ -209,15 +209,15 @@ static void ask_back(struct etcd_cluster *cluster, const struct etcd_kv *kv)
 {
     char bytes[2048], *key = strdup(kv->key);
     struct mrt_etcd_ticket ticket = kv->ticket->ticket;
-    struct mrt_etcd_text text = {0};
+    struct mrt_rest_text text = {0};
     ticket.revoked++;
     memcpy(bytes, kv->ticket->bytes, ticket.value_size);
     size_t size = ticket.value_size;
     size += mrt_etcd_ticket_format(&ticket, bytes + size);
-    mrt_etcd_add_bytes(&text, "", bytes, size);
+    mrt_rest_add_bytes(&text, "", bytes, size);
     text.bytes[text.length - 1] = '\0'; /* the quotation mark behind it */
     etcd_put(cluster, key, text.bytes + strlen("\"\":\""), kv->lease);
-    mrt_etcd_text_free(&text);
+    mrt_rest_text_free(&text);
     free(key);
 }
 

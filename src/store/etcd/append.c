@@ -32,9 +32,9 @@ void mrt_etcd_key(const struct mrt_etcd_queue *queue, const char *name,
     snprintf(key, MRT_ETCD_NAME_SIZE, "%s%s", queue->directory, name);
 }
 
-void mrt_etcd_look(struct mrt_etcd_job *job, mrt_etcd_done *next)
+void mrt_etcd_look(struct mrt_etcd_job *job, mrt_rest_done *next)
 {
-    struct mrt_etcd_text text = {0};
+    struct mrt_rest_text text = {0};
     mrt_etcd_range(&text, job->queue->directory);
     mrt_etcd_job_send(job, "kv/range", &text, job->store->address.connect, next);
 }
@@ -70,7 +70,7 @@ void mrt_etcd_show(struct mrt_etcd_job *job, struct mrt_etcd_record *record,
 
 /* ------------------------------------------------------------------ APPEND */
 
-static void appended(void *argument, const struct mrt_etcd_reply *reply);
+static void appended(void *argument, const struct mrt_rest_reply *reply);
 
 static int64_t wall_ms(void)
 {
@@ -102,7 +102,7 @@ static void send_append(struct mrt_etcd_job *job, const struct mrt_etcd_session 
 {
     size_t size = 0;
     char key[MRT_ETCD_NAME_SIZE];
-    struct mrt_etcd_text text = {0};
+    struct mrt_rest_text text = {0};
     const char *directory = job->queue->directory;
     const struct mrt_etcd_record *record = mrt_etcd_record_find(job);
     char *value = make_value(job, &size);
@@ -152,11 +152,11 @@ static void answer_refusal(struct mrt_etcd_job *job)
         mrt_etcd_fail(job, error, "%s", job->job.detail);
 }
 
-static void taken_out(void *argument, const struct mrt_etcd_reply *reply)
+static void taken_out(void *argument, const struct mrt_rest_reply *reply)
 {
     struct mrt_etcd_job *job = argument;
-    if (reply->outcome == MRT_ETCD_DONE &&
-        json_object_get_boolean(mrt_etcd_member(reply->json, "succeeded")))
+    if (reply->outcome == MRT_REST_DONE &&
+        json_object_get_boolean(mrt_rest_member(reply->json, "succeeded")))
         answer_refusal(job);
     else
         mrt_etcd_answer(job,
@@ -166,15 +166,15 @@ static void taken_out(void *argument, const struct mrt_etcd_reply *reply)
 /* Deletes the ticket's key if it has the session's lease, and only while `session` is as it was:
    the same APPEND may come again, and be granted before this arrives. NULL: no APPEND follows. */
 static void send_removal(struct mrt_etcd_job *job, const struct mrt_etcd_record *record,
-                         const struct mrt_etcd_session *session, mrt_etcd_done *next)
+                         const struct mrt_etcd_session *session, mrt_rest_done *next)
 {
     char key[MRT_ETCD_NAME_SIZE];
-    struct mrt_etcd_text text = {0};
+    struct mrt_rest_text text = {0};
     mrt_etcd_key(job->queue, record->name, key);
     if (session)
         mrt_etcd_txn_begin(job, session, &text);
     else
-        mrt_etcd_add(&text, "{\"compare\":[");
+        mrt_rest_add(&text, "{\"compare\":[");
     mrt_etcd_if(&text, key, "LEASE", record->lease);
     mrt_etcd_txn_then(&text);
     mrt_etcd_delete(&text, key);
@@ -260,7 +260,7 @@ static void settle_outside(struct mrt_etcd_job *job, const struct mrt_etcd_view 
     }
 }
 
-static void appended(void *argument, const struct mrt_etcd_reply *reply)
+static void appended(void *argument, const struct mrt_rest_reply *reply)
 {
     struct mrt_etcd_job *job = argument;
     struct mrt_etcd_view view;
@@ -291,7 +291,7 @@ static void appended(void *argument, const struct mrt_etcd_reply *reply)
 
 /* ------------------------------------------------------------------ REMOVE */
 
-static void removed(void *argument, const struct mrt_etcd_reply *reply)
+static void removed(void *argument, const struct mrt_rest_reply *reply)
 {
     struct mrt_etcd_job *job = argument;
     if (!mrt_etcd_job_done(job, reply))

@@ -5,21 +5,18 @@
 #define MRT_STORE_ETCD_ASK_H
 
 #include "store/etcd/internal.h"
+#include "store/rest/ask.h"
 
 struct mrt_etcd_operation {
     const struct mrt_etcd_store *store;
     struct mrt_etcd_wire wire;
-    mrt_time deadline;
-    /* Of the newest call: */
-    struct json_object *json; /* the operation's */
-    bool ended, unknown;
-    int error;
+    struct mrt_rest_operation ask; /* its newest call */
 };
 
 int mrt_etcd_operation_open(struct mrt_etcd_operation *operation, const struct mrt_store *port);
-/* Its reply is operation->json until the next. 0, or a code with its particulars. */
+/* Its reply is operation->ask.json until the next. 0, or a code with its particulars. */
 int mrt_etcd_ask(struct mrt_etcd_operation *operation, const char *path,
-                 struct mrt_etcd_text *body);
+                 struct mrt_rest_text *body);
 void mrt_etcd_operation_close(struct mrt_etcd_operation *operation);
 
 int mrt_etcd_list(struct mrt_store *port, const char *name, const char *prefix,

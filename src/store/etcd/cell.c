@@ -20,25 +20,25 @@ struct seen {
     int64_t modified;
 };
 
-static void got(void *argument, const struct mrt_etcd_reply *reply);
+static void got(void *argument, const struct mrt_rest_reply *reply);
 
 static bool read_cell(struct json_object *range, struct seen *seen)
 {
-    struct json_object *kvs = mrt_etcd_member(range, "kvs");
+    struct json_object *kvs = mrt_rest_member(range, "kvs");
     *seen = (struct seen){.bytes = NULL};
     if (!json_object_is_type(range, json_type_object))
         return false;
     if (!json_object_is_type(kvs, json_type_array) || json_object_array_length(kvs) == 0)
         return true;
     struct json_object *kv = json_object_array_get_idx(kvs, 0);
-    seen->modified = mrt_etcd_number(kv, "mod_revision");
-    seen->bytes = mrt_etcd_bytes(kv, "value", &seen->size);
+    seen->modified = mrt_rest_number(kv, "mod_revision");
+    seen->bytes = mrt_rest_bytes(kv, "value", &seen->size);
     return seen->bytes && mrt_etcd_cell_parse(seen->bytes, seen->size, &seen->cell);
 }
 
 static void get(struct mrt_etcd_job *job)
 {
-    struct mrt_etcd_text text = {0};
+    struct mrt_rest_text text = {0};
     const struct mrt_etcd_session *session =
         mrt_etcd_session_find(job->store, job->job.command.session);
     if (!session) {
@@ -69,7 +69,7 @@ static void answer_cell(struct mrt_etcd_job *job, uint64_t version, uint64_t fen
     mrt_etcd_answer(job, MRT_CELL);
 }
 
-static void written(void *argument, const struct mrt_etcd_reply *reply)
+static void written(void *argument, const struct mrt_rest_reply *reply)
 {
     struct mrt_etcd_job *job = argument;
     const struct mrt_command *command = &job->job.command;
@@ -91,7 +91,7 @@ static void write_cell(struct mrt_etcd_job *job, const struct seen *seen)
     const struct mrt_etcd_session *session = mrt_etcd_session_find(job->store, command->session);
     struct mrt_etcd_cell cell = {
         .fence = seen->cell.fence, .id = command->ticket, .there = command->value != NULL};
-    struct mrt_etcd_text text = {0};
+    struct mrt_rest_text text = {0};
     char *value = malloc(MRT_ETCD_CELL_SIZE + command->value_size);
     if (!value || !session) {
         free(value);
@@ -137,7 +137,7 @@ static void show(struct mrt_etcd_job *job, const struct seen *seen)
         answer_cell(job, version_of(seen), seen->cell.fence);
 }
 
-static void got(void *argument, const struct mrt_etcd_reply *reply)
+static void got(void *argument, const struct mrt_rest_reply *reply)
 {
     struct mrt_etcd_job *job = argument;
     struct seen seen = {.bytes = NULL};

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void looked(void *argument, const struct mrt_etcd_reply *reply);
+static void looked(void *argument, const struct mrt_rest_reply *reply);
 
 void mrt_etcd_command_begin(struct mrt_etcd_job *job, struct mrt_etcd_session *session)
 {
@@ -62,7 +62,7 @@ static void write_ticket(struct mrt_etcd_job *job, const struct mrt_etcd_entry *
                          int64_t lease)
 {
     char key[MRT_ETCD_NAME_SIZE], *value = malloc(size + MRT_ETCD_LINE_SIZE);
-    struct mrt_etcd_text text = {0};
+    struct mrt_rest_text text = {0};
     const struct mrt_etcd_session *session =
         mrt_etcd_session_find(job->store, job->job.command.session);
     if (!value || !session) {
@@ -181,12 +181,12 @@ static void look_at(struct mrt_etcd_job *job, struct mrt_etcd_view *view)
 }
 
 /* The queue has been read, alone or behind a change; if the change was made, it shows. */
-static void looked(void *argument, const struct mrt_etcd_reply *reply)
+static void looked(void *argument, const struct mrt_rest_reply *reply)
 {
     struct mrt_etcd_job *job = argument;
     struct mrt_etcd_view view;
     struct json_object *range = reply->json;
-    bool changes = mrt_etcd_member(reply->json, "responses");
+    bool changes = mrt_rest_member(reply->json, "responses");
     if (changes) {
         enum mrt_etcd_verdict verdict = mrt_etcd_txn_verdict(job, reply);
         if (verdict == MRT_ETCD_ANSWERED)

@@ -16,7 +16,7 @@ void mrt_etcd_observe(struct mrt_etcd_job *job);
 void mrt_etcd_cell(struct mrt_etcd_job *job);
 
 /* Requests the queue's range; the reply goes to `next`. */
-void mrt_etcd_look(struct mrt_etcd_job *job, mrt_etcd_done *next);
+void mrt_etcd_look(struct mrt_etcd_job *job, mrt_rest_done *next);
 /* Answers with what a view shows of a ticket, and the queue takes the view. */
 void mrt_etcd_show(struct mrt_etcd_job *job, struct mrt_etcd_record *record,
                    const struct mrt_etcd_entry *entry, struct mrt_etcd_view *view);

@@ -10,8 +10,8 @@
  *   queue.c                the commands of a queue in their order, its tickets, its watch
  *   reply.c                what every transaction of a session has in common
  *   view.c, ticket.c       a queue at one revision; what a ticket's key holds
- *   wire.c, call.c, code.c, text.c, uri.c    calls, errors, texts and addresses, without state of
- * the store
+ *   wire.c, code.c, text.c, uri.c    calls (on store/rest), errors, texts and addresses, without
+ *                                    state of the store
  *   rights.c               what --print-acl prints
  *
  * Keys: below the namespace's prefix, NAME/ID of tickets, .mortise/s/ID of sessions, and
@@ -48,7 +48,7 @@ struct mrt_etcd_session {
     int64_t lease;
     int64_t epoch; /* revision of its key's newest write */
     bool doubtful; /* the outcome of a change is unknown: the key is written before the next one */
-    struct mrt_etcd_call *writing; /* that is under way */
+    struct mrt_rest_call *writing; /* that is under way */
     struct mrt_etcd_store *store;
     char key[MRT_ETCD_NAME_SIZE];
 };
@@ -64,7 +64,7 @@ struct mrt_etcd_job {
     int64_t epoch;    /* the session's when the call was sent */
     int64_t revision; /* that a condition of the call names */
     int64_t term;     /* of the member that has renewed the lease */
-    mrt_etcd_done *next;
+    mrt_rest_done *next;
 };
 
 /* A ticket of a session of this store. */
@@ -96,7 +96,7 @@ struct mrt_etcd_queue {
     TAILQ_HEAD(, mrt_etcd_record) records;
     TAILQ_HEAD(, mrt_etcd_observer) observers;
     struct mrt_etcd_view view; /* the newest; the watch changes it */
-    struct mrt_etcd_call *watch;
+    struct mrt_rest_call *watch;
     bool broken;       /* the watch cannot go on: it is begun again from a new view */
     mrt_time again;    /* when it may begin again */
     mrt_time unneeded; /* since when nobody needs it; 0: it is needed */

@@ -27,7 +27,7 @@ static bool add_observer(struct mrt_etcd_job *job, const struct mrt_etcd_entry *
     return true;
 }
 
-static void seen(void *argument, const struct mrt_etcd_reply *reply)
+static void seen(void *argument, const struct mrt_rest_reply *reply)
 {
     struct mrt_etcd_job *job = argument;
     struct mrt_etcd_view view;

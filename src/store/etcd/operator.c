@@ -42,7 +42,7 @@ static void free_rows(struct rows *rows)
 static bool add_row(struct rows *rows, struct json_object *kv)
 {
     size_t size = 0;
-    char *key = mrt_etcd_bytes(kv, "key", &size);
+    char *key = mrt_rest_bytes(kv, "key", &size);
     char *slash = key ? memrchr(key, '/', size) : NULL;
     if (key && (!slash || strlen(key) != size)) {
         free(key); /* in no queue */
@@ -77,21 +77,21 @@ static bool add_page(struct rows *rows, struct json_object *kvs, size_t count)
 static int read_page(struct mrt_etcd_operation *operation, const char *prefix,
                      struct json_object *first, int64_t revision)
 {
-    struct mrt_etcd_text text = {0};
-    mrt_etcd_add(&text, "{");
+    struct mrt_rest_text text = {0};
+    mrt_rest_add(&text, "{");
     if (first) { /* what comes after it; the end is the prefix's */
         size_t size = 0;
-        char *key = mrt_etcd_bytes(first, "key", &size);
+        char *key = mrt_rest_bytes(first, "key", &size);
         if (key)
-            mrt_etcd_add_bytes(&text, "key", key, size + 1);
+            mrt_rest_add_bytes(&text, "key", key, size + 1);
         text.failed |= !key;
         free(key);
-        mrt_etcd_add(&text, ",");
+        mrt_rest_add(&text, ",");
         mrt_etcd_add_end(&text, prefix);
     } else {
         mrt_etcd_add_prefix(&text, prefix);
     }
-    mrt_etcd_add(&text, ",\"limit\":\"%d\",\"revision\":\"%" PRId64 "\"}", PAGE, revision);
+    mrt_rest_add(&text, ",\"limit\":\"%d\",\"revision\":\"%" PRId64 "\"}", PAGE, revision);
     return mrt_etcd_ask(operation, "kv/range", &text);
 }
 
@@ -105,14 +105,14 @@ static int read_rows(struct mrt_etcd_operation *operation, const char *prefix, s
         first = NULL;
         if (error)
             return error;
-        struct json_object *kvs = mrt_etcd_member(operation->json, "kvs");
+        struct json_object *kvs = mrt_rest_member(operation->ask.json, "kvs");
         size_t count =
             json_object_is_type(kvs, json_type_array) ? json_object_array_length(kvs) : 0;
         if (!add_page(rows, kvs, count))
             return MORTISE_ENOMEM;
         if (revision == 0)
-            revision = mrt_etcd_number(mrt_etcd_member(operation->json, "header"), "revision");
-        more = count > 0 && json_object_get_boolean(mrt_etcd_member(operation->json, "more"));
+            revision = mrt_rest_number(mrt_rest_member(operation->ask.json, "header"), "revision");
+        more = count > 0 && json_object_get_boolean(mrt_rest_member(operation->ask.json, "more"));
         if (more)
             first = json_object_get(json_object_array_get_idx(kvs, count - 1));
     }
@@ -241,23 +241,23 @@ int mrt_etcd_list(struct mrt_store *port, const char *name, const char *prefix,
 static int read_queue(struct mrt_etcd_operation *operation, const char *name,
                       char directory[MRT_ETCD_NAME_SIZE], struct mrt_etcd_view *view)
 {
-    struct mrt_etcd_text text = {0};
+    struct mrt_rest_text text = {0};
     snprintf(directory, MRT_ETCD_NAME_SIZE, "%s/", name);
     mrt_etcd_range(&text, directory);
     *view = (struct mrt_etcd_view){0};
     int error = mrt_etcd_ask(operation, "kv/range", &text);
-    if (error == MORTISE_OK && !mrt_etcd_view_read(view, operation->json, 1, directory))
+    if (error == MORTISE_OK && !mrt_etcd_view_read(view, operation->ask.json, 1, directory))
         error = mrt_error(MORTISE_ESTORE, "etcd: the reply to a list is malformed");
     return error;
 }
 
 /* A transaction of one condition and one change; `done` says whether it was made. */
-static int commit(struct mrt_etcd_operation *operation, struct mrt_etcd_text *text, bool *done)
+static int commit(struct mrt_etcd_operation *operation, struct mrt_rest_text *text, bool *done)
 {
-    mrt_etcd_add(text, "]}");
+    mrt_rest_add(text, "]}");
     int error = mrt_etcd_ask(operation, "kv/txn", text);
-    *done = json_object_get_boolean(mrt_etcd_member(operation->json, "succeeded"));
-    if (error && operation->unknown)
+    *done = json_object_get_boolean(mrt_rest_member(operation->ask.json, "succeeded"));
+    if (error && operation->ask.unknown)
         return mrt_error(MORTISE_EUNKNOWN, "etcd: no answer from %s: it may have been done",
                          operation->store->address.shown);
     return error;
@@ -274,13 +274,13 @@ int mrt_etcd_break(struct mrt_store *port, const char *name, uint64_t fence)
         error = read_queue(&operation, name, directory, &view);
     for (size_t i = 0; error == MORTISE_OK && !done && i < view.count; i++) {
         const struct mrt_etcd_entry *entry = &view.entries[i];
-        struct mrt_etcd_text text = {0};
+        struct mrt_rest_text text = {0};
         int length = snprintf(key, sizeof key, "%s%s", directory, entry->name);
         if (mrt_etcd_fence(entry) != fence || length < 0 || (size_t)length >= sizeof key)
             continue;
-        mrt_etcd_add(&text, "{\"compare\":[");
+        mrt_rest_add(&text, "{\"compare\":[");
         mrt_etcd_if(&text, key, "CREATE", entry->created);
-        mrt_etcd_add(&text, "],\"success\":[");
+        mrt_rest_add(&text, "],\"success\":[");
         mrt_etcd_delete(&text, key);
         error = commit(&operation, &text, &done);
     }
@@ -294,7 +294,7 @@ static int revoke_one(struct mrt_etcd_operation *operation, const char *director
                       const struct mrt_etcd_entry *entry, bool *done)
 {
     char key[MRT_ETCD_NAME_SIZE], *value = malloc(entry->value_size + MRT_ETCD_LINE_SIZE);
-    struct mrt_etcd_text text = {0};
+    struct mrt_rest_text text = {0};
     struct mrt_etcd_ticket ticket = entry->ticket;
     if (!value)
         return MORTISE_ENOMEM;
@@ -303,9 +303,9 @@ static int revoke_one(struct mrt_etcd_operation *operation, const char *director
     size_t size = ticket.value_size;
     size += mrt_etcd_ticket_format(&ticket, value + size);
     snprintf(key, sizeof key, "%s%s", directory, entry->name);
-    mrt_etcd_add(&text, "{\"compare\":[");
+    mrt_rest_add(&text, "{\"compare\":[");
     mrt_etcd_if(&text, key, "MOD", entry->modified);
-    mrt_etcd_add(&text, "],\"success\":[");
+    mrt_rest_add(&text, "],\"success\":[");
     mrt_etcd_put_again(&text, key, value, size);
     free(value);
     return commit(operation, &text, done);

@@ -34,7 +34,7 @@ static void turn(struct mrt_etcd_store *store, mrt_time now)
 {
     do
         mrt_etcd_queues_tick(store, now);
-    while (mrt_etcd_wire_kick(&store->wire));
+    while (mrt_rest_wire_kick(&store->wire.rest));
     mrt_outbox_deliver(&store->outbox);
     mrt_notes_say(&store->notes);
 }
@@ -64,20 +64,20 @@ static void etcd_process(struct mrt_store *port, mrt_time now)
 {
     struct mrt_etcd_store *store = of(port);
     store->inside = true;
-    mrt_etcd_wire_process(&store->wire, now);
+    mrt_rest_wire_process(&store->wire.rest, now);
     turn(store, now);
     store->inside = false;
 }
 
 static int etcd_fd(struct mrt_store *port)
 {
-    return of(port)->wire.epoll;
+    return of(port)->wire.rest.epoll;
 }
 
 static mrt_time etcd_next(struct mrt_store *port)
 {
     const struct mrt_etcd_store *store = of(port);
-    return mrt_time_min(mrt_etcd_wire_next(&store->wire), mrt_etcd_queues_next(store));
+    return mrt_time_min(mrt_rest_wire_next(&store->wire.rest), mrt_etcd_queues_next(store));
 }
 
 /* Whether a command needs no second request, as a rule. */
@@ -91,7 +91,7 @@ static bool etcd_answers_may_wait(const struct mrt_store *port)
 {
     const struct mrt_etcd_store *store = (const struct mrt_etcd_store *)port;
     const struct mrt_etcd_queue *queue;
-    if (!TAILQ_EMPTY(&store->jobs) || !mrt_etcd_wire_is_sent(&store->wire))
+    if (!TAILQ_EMPTY(&store->jobs) || !mrt_rest_wire_is_sent(&store->wire.rest))
         return false;
     TAILQ_FOREACH (queue, &store->active, link) {
         const struct mrt_job *job = TAILQ_FIRST(&queue->jobs);
@@ -119,7 +119,7 @@ static mrt_time etcd_lease(const struct mrt_store *port)
 
 static void etcd_traffic(const struct mrt_store *port, struct mrt_traffic *sum)
 {
-    mrt_traffic_sum(sum, &((const struct mrt_etcd_store *)port)->wire.traffic);
+    mrt_traffic_sum(sum, &((const struct mrt_etcd_store *)port)->wire.rest.traffic);
 }
 
 /* ------------------------------------------------------------- open, close */
@@ -152,12 +152,12 @@ static void etcd_close(struct mrt_store *port)
 static void etcd_abandon(struct mrt_store *port)
 {
     struct mrt_etcd_store *store = of(port);
-    mrt_etcd_wire_abandon(&store->wire);
+    mrt_rest_wire_abandon(&store->wire.rest);
     if (!store->inside) {
         free_store(store);
         return;
     }
-    close(store->wire.epoll);
+    close(store->wire.rest.epoll);
     explicit_bzero(store->wire.token, sizeof store->wire.token);
     explicit_bzero(store->secret, sizeof store->secret);
     free(store);
@@ -173,9 +173,7 @@ static int etcd_open(const struct mrt_uri *uri, const struct mrt_store_options *
     TAILQ_INIT(&store->jobs);
     TAILQ_INIT(&store->sessions);
     TAILQ_INIT(&store->active);
-    TAILQ_INIT(&store->wire.calls);
-    TAILQ_INIT(&store->wire.held);
-    store->wire.epoll = -1;
+    mrt_rest_wire_init(&store->wire.rest);
     store->begin = mrt_etcd_command_begin;
     mrt_outbox_init(&store->outbox, sink);
     mrt_notes_init(&store->notes, "etcd", options);

@@ -69,7 +69,7 @@ static void end_watch(struct mrt_etcd_queue *queue)
 {
     if (!queue->watch)
         return;
-    mrt_etcd_cancel(queue->watch);
+    mrt_rest_cancel(queue->watch);
     queue->watch = NULL;
     queue->store->watches--;
 }
@@ -145,7 +145,7 @@ void mrt_etcd_queues_resume(struct mrt_etcd_store *store)
 }
 
 void mrt_etcd_queues_fail(struct mrt_etcd_store *store, struct mrt_id session,
-                          const struct mrt_etcd_reply *reply)
+                          const struct mrt_rest_reply *reply)
 {
     struct mrt_etcd_queue *queue;
     TAILQ_FOREACH (queue, &store->active, link) {
@@ -301,23 +301,23 @@ static void wake_all(struct mrt_etcd_queue *queue)
     mrt_etcd_view_free(&queue->view);
 }
 
-static void on_line(void *argument, const struct mrt_etcd_reply *reply)
+static void on_line(void *argument, const struct mrt_rest_reply *reply)
 {
     struct mrt_etcd_queue *queue = argument;
-    struct json_object *events = mrt_etcd_member(reply->json, "events");
+    struct json_object *events = mrt_rest_member(reply->json, "events");
     int64_t revision = 0; /* of the events; the header's may be newer than events to come */
     size_t count =
         json_object_is_type(events, json_type_array) ? json_object_array_length(events) : 0;
     if (queue->broken)
         return;
-    if (mrt_etcd_member(reply->json, "canceled")) {
+    if (mrt_rest_member(reply->json, "canceled")) {
         queue->broken = true; /* compacted, or refused */
         return;
     }
     queue->failures = count > 0 ? 0 : queue->failures;
     for (size_t i = 0; i < count; i++) {
         struct json_object *event = json_object_array_get_idx(events, i);
-        int64_t modified = mrt_etcd_number(mrt_etcd_member(event, "kv"), "mod_revision");
+        int64_t modified = mrt_rest_number(mrt_rest_member(event, "kv"), "mod_revision");
         revision = modified > revision ? modified : revision;
         if (!mrt_etcd_view_change(&queue->view, event, queue->directory))
             queue->broken = true;
@@ -335,7 +335,7 @@ static void pause_watch(struct mrt_etcd_queue *queue)
     queue->again = mrt_time_now() + mrt_backoff_spread(pause, queue->store->chance);
 }
 
-static void on_end(void *argument, const struct mrt_etcd_reply *reply)
+static void on_end(void *argument, const struct mrt_rest_reply *reply)
 {
     struct mrt_etcd_queue *queue = argument;
     (void)reply;
@@ -356,10 +356,10 @@ static bool is_needed(const struct mrt_etcd_queue *queue)
 /* Begins the watch from the view on. */
 static void begin_watch(struct mrt_etcd_queue *queue)
 {
-    struct mrt_etcd_text text = {0};
-    mrt_etcd_add(&text, "{\"create_request\":{");
+    struct mrt_rest_text text = {0};
+    mrt_rest_add(&text, "{\"create_request\":{");
     mrt_etcd_add_prefix(&text, queue->directory);
-    mrt_etcd_add(&text, ",\"start_revision\":\"%" PRId64 "\"}}", queue->view.revision + 1);
+    mrt_rest_add(&text, ",\"start_revision\":\"%" PRId64 "\"}}", queue->view.revision + 1);
     queue->watch = mrt_etcd_stream(&queue->store->wire, "watch", &text, on_line, on_end, queue);
     queue->store->watches += queue->watch != NULL;
     if (!queue->watch)

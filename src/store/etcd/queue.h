@@ -23,7 +23,7 @@ mrt_time mrt_etcd_queues_next(const struct mrt_etcd_store *store);
 void mrt_etcd_queues_resume(struct mrt_etcd_store *store);
 /* The commands of a session that have not begun are answered so. */
 void mrt_etcd_queues_fail(struct mrt_etcd_store *store, struct mrt_id session,
-                          const struct mrt_etcd_reply *reply);
+                          const struct mrt_rest_reply *reply);
 /* Tickets and observers of a session that has ended. */
 void mrt_etcd_queues_forget(struct mrt_etcd_store *store, struct mrt_id session);
 void mrt_etcd_queues_free(struct mrt_etcd_store *store);

@@ -7,35 +7,35 @@
 
 #include <stdlib.h>
 
-void mrt_etcd_job_send(struct mrt_etcd_job *job, const char *path, struct mrt_etcd_text *body,
-                       mrt_time limit, mrt_etcd_done *next)
+void mrt_etcd_job_send(struct mrt_etcd_job *job, const char *path, struct mrt_rest_text *body,
+                       mrt_time limit, mrt_rest_done *next)
 {
     if (!mrt_etcd_send(&job->store->wire, path, body, limit, next, job))
         mrt_etcd_fail(job, MORTISE_ENOMEM, "no memory for a request");
 }
 
 void mrt_etcd_txn_begin(struct mrt_etcd_job *job, const struct mrt_etcd_session *session,
-                        struct mrt_etcd_text *text)
+                        struct mrt_rest_text *text)
 {
     job->epoch = session->epoch;
-    mrt_etcd_add(text, "{\"compare\":[");
+    mrt_rest_add(text, "{\"compare\":[");
     mrt_etcd_if(text, session->key, "MOD", session->epoch);
 }
 
-void mrt_etcd_txn_then(struct mrt_etcd_text *text)
+void mrt_etcd_txn_then(struct mrt_rest_text *text)
 {
-    mrt_etcd_add(text, "],\"success\":[");
+    mrt_rest_add(text, "],\"success\":[");
 }
 
-void mrt_etcd_txn_else(const struct mrt_etcd_session *session, struct mrt_etcd_text *text)
+void mrt_etcd_txn_else(const struct mrt_etcd_session *session, struct mrt_rest_text *text)
 {
-    mrt_etcd_add(text, "],\"failure\":[");
+    mrt_rest_add(text, "],\"failure\":[");
     mrt_etcd_get(text, session->key);
 }
 
-void mrt_etcd_txn_send(struct mrt_etcd_job *job, struct mrt_etcd_text *text, mrt_etcd_done *next)
+void mrt_etcd_txn_send(struct mrt_etcd_job *job, struct mrt_rest_text *text, mrt_rest_done *next)
 {
-    mrt_etcd_add(text, "]}");
+    mrt_rest_add(text, "]}");
     mrt_etcd_job_send(job, "kv/txn", text, job->store->address.connect, next);
 }
 
@@ -75,13 +75,13 @@ void mrt_etcd_refuse(struct mrt_etcd_job *job)
     mrt_outbox_refuse(&job->store->outbox, &job->job);
 }
 
-bool mrt_etcd_job_done(struct mrt_etcd_job *job, const struct mrt_etcd_reply *reply)
+bool mrt_etcd_job_done(struct mrt_etcd_job *job, const struct mrt_rest_reply *reply)
 {
     struct mrt_etcd_store *store = job->store;
     switch (reply->outcome) {
-    case MRT_ETCD_DONE:
+    case MRT_REST_DONE:
         return true;
-    case MRT_ETCD_UNKNOWN:
+    case MRT_REST_UNKNOWN:
         mrt_job_set_detail(&job->job, "etcd: %s", reply->text);
         mrt_note(&store->notes, MRT_ETCD_NOTE_REPLY, "%s", reply->text);
         mrt_etcd_answer(job, MRT_UNKNOWN);
@@ -103,28 +103,28 @@ bool mrt_etcd_job_done(struct mrt_etcd_job *job, const struct mrt_etcd_reply *re
 
 int64_t mrt_etcd_revision(struct json_object *json)
 {
-    return mrt_etcd_number(mrt_etcd_member(json, "header"), "revision");
+    return mrt_rest_number(mrt_rest_member(json, "header"), "revision");
 }
 
-struct json_object *mrt_etcd_txn_range(const struct mrt_etcd_reply *reply, size_t index)
+struct json_object *mrt_etcd_txn_range(const struct mrt_rest_reply *reply, size_t index)
 {
-    struct json_object *responses = mrt_etcd_member(reply->json, "responses");
+    struct json_object *responses = mrt_rest_member(reply->json, "responses");
     if (!json_object_is_type(responses, json_type_array) ||
         index >= json_object_array_length(responses))
         return NULL;
-    return mrt_etcd_member(json_object_array_get_idx(responses, index), "response_range");
+    return mrt_rest_member(json_object_array_get_idx(responses, index), "response_range");
 }
 
 enum mrt_etcd_verdict mrt_etcd_txn_verdict(struct mrt_etcd_job *job,
-                                           const struct mrt_etcd_reply *reply)
+                                           const struct mrt_rest_reply *reply)
 {
     struct mrt_etcd_store *store = job->store;
     if (!mrt_etcd_job_done(job, reply))
         return MRT_ETCD_ANSWERED;
-    if (json_object_get_boolean(mrt_etcd_member(reply->json, "succeeded")))
+    if (json_object_get_boolean(mrt_rest_member(reply->json, "succeeded")))
         return MRT_ETCD_SUCCEEDED;
     struct json_object *range = mrt_etcd_txn_range(reply, 0);
-    struct json_object *kvs = mrt_etcd_member(range, "kvs");
+    struct json_object *kvs = mrt_rest_member(range, "kvs");
     struct mrt_etcd_session *session = mrt_etcd_session_find(store, job->job.command.session);
     if (!range) { /* no reply to this request */
         mrt_etcd_answer(job, MRT_UNKNOWN);
@@ -137,7 +137,7 @@ enum mrt_etcd_verdict mrt_etcd_txn_verdict(struct mrt_etcd_job *job,
         mrt_etcd_refuse(job);
         return MRT_ETCD_ANSWERED;
     }
-    if (mrt_etcd_number(json_object_array_get_idx(kvs, 0), "mod_revision") == job->epoch)
+    if (mrt_rest_number(json_object_array_get_idx(kvs, 0), "mod_revision") == job->epoch)
         return MRT_ETCD_OTHERWISE;
     if (++job->tries <= MRT_ETCD_TRIES_MAX)
         return MRT_ETCD_AGAIN;

@@ -23,50 +23,50 @@
 #define GRANT "etcdctl role grant-permission --prefix=true"
 
 /* A word of the shell's: in quotes if it needs them. */
-static void add_word(struct mrt_etcd_text *text, const char *word)
+static void add_word(struct mrt_rest_text *text, const char *word)
 {
     bool plain = *word != '-';
     for (const char *c = word; *c; c++)
         plain = plain && (isalnum((unsigned char)*c) || strchr("/_-.:@+", *c));
     if (plain) {
-        mrt_etcd_add(text, " %s", word);
+        mrt_rest_add(text, " %s", word);
         return;
     }
-    mrt_etcd_add(text, " '");
+    mrt_rest_add(text, " '");
     for (const char *c = word; *c; c++)
         if (*c == '\'')
-            mrt_etcd_add(text, "'\\''");
+            mrt_rest_add(text, "'\\''");
         else
-            mrt_etcd_add(text, "%c", *c);
-    mrt_etcd_add(text, "'");
+            mrt_rest_add(text, "%c", *c);
+    mrt_rest_add(text, "'");
 }
 
-static void write_rights(struct mrt_etcd_text *text, const struct mrt_etcd_address *address)
+static void write_rights(struct mrt_rest_text *text, const struct mrt_etcd_address *address)
 {
     char role[MRT_ETCD_BASE_SIZE + 8];
     const char *keys = address->prefix[0] ? address->prefix : address->base;
     snprintf(role, sizeof role, "locks:%s", keys);
-    mrt_etcd_add(text, "etcdctl role add");
+    mrt_rest_add(text, "etcdctl role add");
     add_word(text, role);
-    mrt_etcd_add(text, "\n" GRANT " --");
+    mrt_rest_add(text, "\n" GRANT " --");
     add_word(text, role);
-    mrt_etcd_add(text, " readwrite");
+    mrt_rest_add(text, " readwrite");
     add_word(text, keys);
-    mrt_etcd_add(text, "\netcdctl user grant-role --");
+    mrt_rest_add(text, "\netcdctl user grant-role --");
     add_word(text, address->user);
     add_word(text, role);
-    mrt_etcd_add(text, "\n");
+    mrt_rest_add(text, "\n");
     if (!address->prefix[0]) {
-        mrt_etcd_add(text, "# and of each lock NAME: " GRANT);
+        mrt_rest_add(text, "# and of each lock NAME: " GRANT);
         add_word(text, role);
-        mrt_etcd_add(text, " readwrite NAME/\n");
+        mrt_rest_add(text, " readwrite NAME/\n");
     }
 }
 
 int mrt_etcd_print_rights(const struct mrt_uri *uri, mortise_text_callback print, void *argument)
 {
     struct mrt_etcd_address address;
-    struct mrt_etcd_text text = {0};
+    struct mrt_rest_text text = {0};
     int error = mrt_etcd_uri_parse(uri, &address);
     if (error)
         return error;
@@ -77,6 +77,6 @@ int mrt_etcd_print_rights(const struct mrt_uri *uri, mortise_text_callback print
     if (!text.failed)
         print(argument, text.bytes);
     error = text.failed ? MORTISE_ENOMEM : MORTISE_OK;
-    mrt_etcd_text_free(&text);
+    mrt_rest_text_free(&text);
     return error;
 }

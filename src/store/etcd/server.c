@@ -30,7 +30,7 @@ static bool is_open(struct json_object *members)
         json_object_is_type(members, json_type_array) ? json_object_array_length(members) : 0;
     for (size_t i = 0; i < count; i++) {
         struct json_object *urls =
-            mrt_etcd_member(json_object_array_get_idx(members, i), "clientURLs");
+            mrt_rest_member(json_object_array_get_idx(members, i), "clientURLs");
         size_t each =
             json_object_is_type(urls, json_type_array) ? json_object_array_length(urls) : 0;
         for (size_t j = 0; j < each; j++)
@@ -46,30 +46,30 @@ static void check_access(struct mrt_etcd_operation *operation)
     const struct mrt_etcd_store *store = operation->store;
     struct mrt_notes notes = {
         .from = store->notes.from, .log = store->notes.log, .argument = store->notes.argument};
-    struct mrt_etcd_text text = {0};
+    struct mrt_rest_text text = {0};
     bool guarded = store->address.user[0] && !operation->wire.open;
-    mrt_etcd_add(&text, "{}");
+    mrt_rest_add(&text, "{}");
     if (!guarded && mrt_etcd_ask(operation, "cluster/member/list", &text) == MORTISE_OK &&
-        is_open(mrt_etcd_member(operation->json, "members")))
+        is_open(mrt_rest_member(operation->ask.json, "members")))
         mrt_note(&notes, MRT_ETCD_NOTE_ACCESS,
                  "no user and password: anyone who reaches the server may break these locks");
     if (guarded)
-        mrt_etcd_text_free(&text);
+        mrt_rest_text_free(&text);
     mrt_notes_say(&notes);
 }
 
 int mrt_etcd_server(struct mrt_store *port, char *text, size_t size)
 {
     struct mrt_etcd_operation operation;
-    struct mrt_etcd_text body = {0};
+    struct mrt_rest_text body = {0};
     int error = mrt_etcd_operation_open(&operation, port);
-    mrt_etcd_add(&body, "{}");
+    mrt_rest_add(&body, "{}");
     if (error == MORTISE_OK)
         error = mrt_etcd_ask(&operation, "maintenance/status", &body);
     else
-        mrt_etcd_text_free(&body);
+        mrt_rest_text_free(&body);
     if (error == MORTISE_OK) {
-        snprintf(text, size, "etcd %.32s", mrt_etcd_string(operation.json, "version"));
+        snprintf(text, size, "etcd %.32s", mrt_rest_string(operation.ask.json, "version"));
         check_access(&operation);
     }
     mrt_etcd_operation_close(&operation);

@@ -30,7 +30,7 @@ struct mrt_etcd_session *mrt_etcd_session_find(const struct mrt_etcd_store *stor
 static void end_session(struct mrt_etcd_store *store, struct mrt_etcd_session *session)
 {
     if (session->writing)
-        mrt_etcd_cancel(session->writing);
+        mrt_rest_cancel(session->writing);
     mrt_etcd_queues_forget(store, session->id);
     TAILQ_REMOVE(&store->sessions, session, link);
     free(session);
@@ -48,7 +48,7 @@ void mrt_etcd_session_lose(struct mrt_etcd_store *store, struct mrt_etcd_session
 
 static int64_t term_of(struct json_object *json)
 {
-    return mrt_etcd_number(mrt_etcd_member(json, "header"), "raft_term");
+    return mrt_rest_number(mrt_rest_member(json, "header"), "raft_term");
 }
 
 static mrt_time renewal_limit(const struct mrt_etcd_store *store)
@@ -56,30 +56,30 @@ static mrt_time renewal_limit(const struct mrt_etcd_store *store)
     return mrt_time_min(store->address.lease / 3, store->address.connect);
 }
 
-static void send_keepalive(struct mrt_etcd_job *job, int64_t lease, mrt_etcd_done *next)
+static void send_keepalive(struct mrt_etcd_job *job, int64_t lease, mrt_rest_done *next)
 {
-    struct mrt_etcd_text text = {0};
-    mrt_etcd_add(&text, "{\"ID\":\"%" PRId64 "\"}", lease);
+    struct mrt_rest_text text = {0};
+    mrt_rest_add(&text, "{\"ID\":\"%" PRId64 "\"}", lease);
     mrt_etcd_job_send(job, "lease/keepalive", &text, -renewal_limit(job->store), next);
 }
 
 /* -------------------------------------------------------------------- START */
 
-static void put_key(const struct mrt_etcd_session *session, struct mrt_etcd_text *text)
+static void put_key(const struct mrt_etcd_session *session, struct mrt_rest_text *text)
 {
-    mrt_etcd_add(text, "{\"compare\":[],\"success\":[");
+    mrt_rest_add(text, "{\"compare\":[],\"success\":[");
     mrt_etcd_put(text, session->key, "", 0, session->lease);
-    mrt_etcd_add(text, "]}");
+    mrt_rest_add(text, "]}");
 }
 
 /* The key stands. */
-static void started(void *argument, const struct mrt_etcd_reply *reply)
+static void started(void *argument, const struct mrt_rest_reply *reply)
 {
     struct mrt_etcd_job *job = argument;
     struct mrt_etcd_store *store = job->store;
     struct mrt_etcd_session *fresh = job->session;
     job->session = NULL;
-    if (reply->outcome != MRT_ETCD_DONE) {
+    if (reply->outcome != MRT_REST_DONE) {
         free(fresh);
         if (reply->error == MORTISE_ELOST) /* the lease has ended: it is made anew */
             mrt_etcd_answer(job, MRT_UNKNOWN);
@@ -101,24 +101,24 @@ static void started(void *argument, const struct mrt_etcd_reply *reply)
 
 static void write_first_key(struct mrt_etcd_job *job)
 {
-    struct mrt_etcd_text text = {0};
+    struct mrt_rest_text text = {0};
     put_key(job->session, &text);
     mrt_etcd_job_send(job, "kv/txn", &text, job->store->address.connect, started);
 }
 
-static void kept_alive(void *argument, const struct mrt_etcd_reply *reply)
+static void kept_alive(void *argument, const struct mrt_rest_reply *reply)
 {
     struct mrt_etcd_job *job = argument;
-    if (reply->outcome == MRT_ETCD_DONE)
+    if (reply->outcome == MRT_REST_DONE)
         write_first_key(job);
     else
         started(job, reply);
 }
 
-static void granted(void *argument, const struct mrt_etcd_reply *reply)
+static void granted(void *argument, const struct mrt_rest_reply *reply)
 {
     struct mrt_etcd_job *job = argument;
-    if (reply->outcome == MRT_ETCD_REFUSED && reply->error == MORTISE_EMISMATCH)
+    if (reply->outcome == MRT_REST_REFUSED && reply->error == MORTISE_EMISMATCH)
         send_keepalive(job, job->session->lease, kept_alive); /* an earlier START has made it */
     else
         kept_alive(job, reply);
@@ -141,8 +141,8 @@ static void start(struct mrt_etcd_job *job)
     mrt_id_format(id, text_id);
     snprintf(session->key, sizeof session->key, "%ss/%s", store->address.base, text_id);
     job->session = session;
-    struct mrt_etcd_text text = {0};
-    mrt_etcd_add(&text, "{\"TTL\":\"%" PRId64 "\",\"ID\":\"%" PRId64 "\"}",
+    struct mrt_rest_text text = {0};
+    mrt_rest_add(&text, "{\"TTL\":\"%" PRId64 "\",\"ID\":\"%" PRId64 "\"}",
                  (store->address.lease + MRT_SECOND - 1) / MRT_SECOND, session->lease);
     mrt_etcd_job_send(job, "lease/grant", &text, store->address.connect, granted);
 }
@@ -151,7 +151,7 @@ static void start(struct mrt_etcd_job *job)
 
 static void send_renewal(struct mrt_etcd_job *job, const struct mrt_etcd_session *session);
 
-static void confirmed(void *argument, const struct mrt_etcd_reply *reply)
+static void confirmed(void *argument, const struct mrt_rest_reply *reply)
 {
     struct mrt_etcd_job *job = argument;
     struct mrt_etcd_store *store = job->store;
@@ -162,7 +162,7 @@ static void confirmed(void *argument, const struct mrt_etcd_reply *reply)
         mrt_etcd_refuse(job);
         return;
     }
-    if (mrt_etcd_number(reply->json, "count") != 1) {
+    if (mrt_rest_number(reply->json, "count") != 1) {
         mrt_etcd_session_lose(store, session);
         mrt_etcd_refuse(job);
         return;
@@ -175,15 +175,15 @@ static void confirmed(void *argument, const struct mrt_etcd_reply *reply)
         mrt_etcd_answer(job, MRT_UNKNOWN);
 }
 
-static void renewed(void *argument, const struct mrt_etcd_reply *reply)
+static void renewed(void *argument, const struct mrt_rest_reply *reply)
 {
     struct mrt_etcd_job *job = argument;
     struct mrt_etcd_store *store = job->store;
     struct mrt_etcd_session *session = mrt_etcd_session_find(store, job->job.command.session);
     if (!mrt_etcd_job_done(job, reply))
         return;
-    struct json_object *result = mrt_etcd_member(reply->json, "result");
-    if (!session || (result && mrt_etcd_number(result, "TTL") <= 0)) {
+    struct json_object *result = mrt_rest_member(reply->json, "result");
+    if (!session || (result && mrt_rest_number(result, "TTL") <= 0)) {
         if (session)
             mrt_etcd_session_lose(store, session);
         mrt_etcd_refuse(job);
@@ -194,10 +194,10 @@ static void renewed(void *argument, const struct mrt_etcd_reply *reply)
         return;
     }
     job->term = term_of(result);
-    struct mrt_etcd_text text = {0};
-    mrt_etcd_add(&text, "{");
-    mrt_etcd_add_bytes(&text, "key", session->key, strlen(session->key));
-    mrt_etcd_add(&text, ",\"count_only\":true}");
+    struct mrt_rest_text text = {0};
+    mrt_rest_add(&text, "{");
+    mrt_rest_add_bytes(&text, "key", session->key, strlen(session->key));
+    mrt_rest_add(&text, ",\"count_only\":true}");
     mrt_etcd_job_send(job, "kv/range", &text, -renewal_limit(store), confirmed);
 }
 
@@ -208,12 +208,12 @@ static void send_renewal(struct mrt_etcd_job *job, const struct mrt_etcd_session
 
 /* --------------------------------------------------------------------- STOP */
 
-static void stopped(void *argument, const struct mrt_etcd_reply *reply)
+static void stopped(void *argument, const struct mrt_rest_reply *reply)
 {
     struct mrt_etcd_job *job = argument;
     struct mrt_etcd_session *session = mrt_etcd_session_find(job->store, job->job.command.session);
-    bool ended = reply->outcome == MRT_ETCD_DONE ||
-                 (reply->outcome == MRT_ETCD_REFUSED && reply->error == MORTISE_ELOST);
+    bool ended = reply->outcome == MRT_REST_DONE ||
+                 (reply->outcome == MRT_REST_REFUSED && reply->error == MORTISE_ELOST);
     if (ended && session)
         end_session(job->store, session);
     if (ended)
@@ -224,8 +224,8 @@ static void stopped(void *argument, const struct mrt_etcd_reply *reply)
 
 static void stop(struct mrt_etcd_job *job, const struct mrt_etcd_session *session)
 {
-    struct mrt_etcd_text text = {0};
-    mrt_etcd_add(&text, "{\"ID\":\"%" PRId64 "\"}", session->lease);
+    struct mrt_rest_text text = {0};
+    mrt_rest_add(&text, "{\"ID\":\"%" PRId64 "\"}", session->lease);
     mrt_etcd_job_send(job, "lease/revoke", &text, job->store->address.connect, stopped);
 }
 
@@ -244,16 +244,16 @@ void mrt_etcd_session_submit(struct mrt_etcd_store *store, struct mrt_etcd_job *
 
 /* -------------------------------------------------------------------- doubt */
 
-static void settled(void *argument, const struct mrt_etcd_reply *reply)
+static void settled(void *argument, const struct mrt_rest_reply *reply)
 {
     struct mrt_etcd_session *session = argument;
     struct mrt_etcd_store *store = session->store;
     session->writing = NULL;
-    if (reply->outcome == MRT_ETCD_DONE) {
+    if (reply->outcome == MRT_REST_DONE) {
         session->epoch = mrt_etcd_revision(reply->json);
         session->doubtful = false;
         mrt_etcd_queues_resume(store);
-    } else if (reply->outcome == MRT_ETCD_REFUSED && reply->error == MORTISE_ELOST) {
+    } else if (reply->outcome == MRT_REST_REFUSED && reply->error == MORTISE_ELOST) {
         mrt_etcd_session_lose(store, session);
         mrt_etcd_queues_resume(store);
     } else { /* the commands that wait are answered likewise, and may come again */
@@ -263,9 +263,9 @@ static void settled(void *argument, const struct mrt_etcd_reply *reply)
 
 void mrt_etcd_session_settle(struct mrt_etcd_store *store, struct mrt_etcd_session *session)
 {
-    static const struct mrt_etcd_reply no_memory = {
-        .outcome = MRT_ETCD_REFUSED, .error = MORTISE_ENOMEM, .text = "no memory for a request"};
-    struct mrt_etcd_text text = {0};
+    static const struct mrt_rest_reply no_memory = {
+        .outcome = MRT_REST_REFUSED, .error = MORTISE_ENOMEM, .text = "no memory for a request"};
+    struct mrt_rest_text text = {0};
     if (session->writing)
         return;
     put_key(session, &text);

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/listen.h"
 #include "store/kit/credentials.h"
+#include "store/rest/wire.h"
 
 #include <stddef.h>
 #include <stdio.h>
@@ -32,12 +33,12 @@ static int take_tls(const struct mrt_uri *uri, struct mrt_etcd_address *address)
 {
     bool secure = strcmp(uri->scheme, "etcds") == 0;
     if (secure && !mrt_uri_parameter(uri, "tls"))
-        address->tls = MRT_ETCD_TLS_VERIFY;
-    if (secure && address->tls == MRT_ETCD_TLS_OFF)
+        address->tls = MRT_REST_TLS_VERIFY;
+    if (secure && address->tls == MRT_REST_TLS_OFF)
         return mrt_error(MORTISE_EURI, "an etcds: URI has no tls=off");
-    if (address->tls_ca[0] && address->tls != MRT_ETCD_TLS_VERIFY)
+    if (address->tls_ca[0] && address->tls != MRT_REST_TLS_VERIFY)
         return mrt_error(MORTISE_EURI, "tls_ca= is used with tls=verify only");
-    if (address->user[0] && address->tls == MRT_ETCD_TLS_OFF)
+    if (address->user[0] && address->tls == MRT_REST_TLS_OFF)
         for (size_t i = 0; i < address->host_count; i++) {
             const char *name = address->hosts[i].name;
             if (mrt_listens_for_others(name) && !mrt_uri_parameter(uri, "tls"))

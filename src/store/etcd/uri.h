@@ -18,14 +18,12 @@
 #define MRT_ETCD_USER_MAX 128
 #define MRT_ETCD_BASE_SIZE (MRT_NAMESPACE_MAX + 16)
 
-enum mrt_etcd_tls { MRT_ETCD_TLS_OFF, MRT_ETCD_TLS_REQUIRED, MRT_ETCD_TLS_VERIFY };
-
 struct mrt_etcd_address {
     struct mrt_host hosts[MRT_HOSTS_MAX];
     size_t host_count;
     char user[MRT_ETCD_USER_MAX]; /* "": none */
     mrt_time lease, connect;
-    int tls; /* enum mrt_etcd_tls */
+    int tls; /* enum mrt_rest_tls */
     char tls_ca[512];
     char prefix[MRT_NAMESPACE_MAX + 2]; /* of all names */
     char base[MRT_ETCD_BASE_SIZE];      /* of the keys of sessions and cells */

@@ -27,7 +27,7 @@ void mrt_etcd_view_free(struct mrt_etcd_view *view)
 static char *name_of(struct json_object *kv, const char *directory, bool *below)
 {
     size_t size = 0, length = strlen(directory);
-    char *key = mrt_etcd_bytes(kv, "key", &size);
+    char *key = mrt_rest_bytes(kv, "key", &size);
     *below = key && size > length && memcmp(key, directory, length) == 0 &&
              !memchr(key + length, '/', size - length) && strlen(key) == size;
     if (*below)
@@ -39,11 +39,11 @@ static char *name_of(struct json_object *kv, const char *directory, bool *below)
 static bool read_entry(struct mrt_etcd_entry *entry, struct json_object *kv, char *name)
 {
     *entry = (struct mrt_etcd_entry){.name = name,
-                                     .created = mrt_etcd_number(kv, "create_revision"),
-                                     .modified = mrt_etcd_number(kv, "mod_revision"),
-                                     .lease = mrt_etcd_number(kv, "lease")};
+                                     .created = mrt_rest_number(kv, "create_revision"),
+                                     .modified = mrt_rest_number(kv, "mod_revision"),
+                                     .lease = mrt_rest_number(kv, "lease")};
     struct mrt_id id;
-    entry->value = mrt_etcd_bytes(kv, "value", &entry->value_size);
+    entry->value = mrt_rest_bytes(kv, "value", &entry->value_size);
     if (!entry->value)
         return false;
     if (entry->created < 0 || entry->created >= FIRST_TOO_LARGE)
@@ -86,7 +86,7 @@ static bool add(struct mrt_etcd_view *view, struct json_object *kv, char *name)
 bool mrt_etcd_view_read(struct mrt_etcd_view *view, struct json_object *range, int64_t revision,
                         const char *directory)
 {
-    struct json_object *kvs = mrt_etcd_member(range, "kvs");
+    struct json_object *kvs = mrt_rest_member(range, "kvs");
     size_t count = json_object_is_type(kvs, json_type_array) ? json_object_array_length(kvs) : 0;
     *view = (struct mrt_etcd_view){.revision = revision};
     bool fine = json_object_is_type(range, json_type_object);
@@ -119,8 +119,8 @@ bool mrt_etcd_view_change(struct mrt_etcd_view *view, struct json_object *event,
                           const char *directory)
 {
     bool below;
-    struct json_object *kv = mrt_etcd_member(event, "kv");
-    int64_t revision = mrt_etcd_number(kv, "mod_revision");
+    struct json_object *kv = mrt_rest_member(event, "kv");
+    int64_t revision = mrt_rest_number(kv, "mod_revision");
     char *name = name_of(kv, directory, &below);
     if (!name || !below || revision <= view->revision) {
         bool fine = name;
@@ -128,7 +128,7 @@ bool mrt_etcd_view_change(struct mrt_etcd_view *view, struct json_object *event,
         return fine;
     }
     drop(view, name);
-    if (strcmp(mrt_etcd_string(event, "type"), "DELETE") != 0)
+    if (strcmp(mrt_rest_string(event, "type"), "DELETE") != 0)
         return add(view, kv, name);
     free(name);
     return true;

@@ -1,173 +1,179 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See wire.h: libcurl's sockets and timer. */
-#include "store/etcd/call.h"
+/* See wire.h: logging in, and what an answer means. */
+#include "store/etcd/wire.h"
 
-#include "base/epoll.h"
-#include "base/error.h"
+#include "store/etcd/code.h"
 
-#include <fcntl.h>
-#include <pthread.h>
+#include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
-#define EVENTS_MAX 16
+#define LATE_MAX 6 /* how often the time for a login is doubled */
 
-/* ---------------------------------------------------------- libcurl's calls */
-
-static int on_socket(CURL *easy, curl_socket_t fd, int what, void *context, void *unused)
+bool mrt_etcd_is_once(const char *path)
 {
-    (void)easy, (void)unused;
-    const struct mrt_etcd_wire *wire = context;
-    if (wire->abandoned)
-        return 0;
-    if (what == CURL_POLL_REMOVE) {
-        epoll_ctl(wire->epoll, EPOLL_CTL_DEL, fd, NULL);
-        return 0;
+    return strcmp(path, "kv/txn") == 0;
+}
+
+static struct mrt_rest_call *send_to(struct mrt_etcd_wire *wire, const char *path,
+                                     struct mrt_rest_request *request, struct mrt_rest_text *body)
+{
+    char full[MRT_ETCD_PATH_SIZE];
+    snprintf(full, sizeof full, MRT_ETCD_ROOT "%s", path);
+    request->method = "POST";
+    request->path = full;
+    request->once = mrt_etcd_is_once(path);
+    return mrt_rest_send(&wire->rest, request, body);
+}
+
+struct mrt_rest_call *mrt_etcd_send(struct mrt_etcd_wire *wire, const char *path,
+                                    struct mrt_rest_text *body, mrt_time limit, mrt_rest_done *done,
+                                    void *argument)
+{
+    struct mrt_rest_request request = {.limit = limit < 0 ? -limit : limit,
+                                       .urgent = limit < 0,
+                                       .done = done,
+                                       .argument = argument};
+    return send_to(wire, path, &request, body);
+}
+
+struct mrt_rest_call *mrt_etcd_stream(struct mrt_etcd_wire *wire, const char *path,
+                                      struct mrt_rest_text *body, mrt_rest_done *line,
+                                      mrt_rest_done *done, void *argument)
+{
+    struct mrt_rest_request request = {
+        .urgent = true, .line = line, .done = done, .argument = argument};
+    return send_to(wire, path, &request, body);
+}
+
+/* ------------------------------------------------------------------ logging in */
+
+static void logged_in(void *argument, const struct mrt_rest_reply *reply)
+{
+    struct mrt_etcd_wire *wire = argument;
+    const char *token = mrt_rest_string(reply->json, "token");
+    bool fine = reply->outcome == MRT_REST_DONE && *token && strlen(token) < sizeof wire->token &&
+                !strpbrk(token, "\r\n");
+    wire->login = NULL;
+    wire->late_logins = reply->outcome == MRT_REST_UNKNOWN ? wire->late_logins + 1 : 0;
+    wire->open = reply->outcome == MRT_REST_REFUSED && reply->error == MORTISE_ENOTSUPPORTED;
+    if (fine)
+        snprintf(wire->token, sizeof wire->token, "%s", token);
+    if (fine || wire->open) {
+        mrt_rest_release(&wire->rest);
+        return;
     }
-    uint32_t events = (what & CURL_POLL_IN ? EPOLLIN : 0) | (what & CURL_POLL_OUT ? EPOLLOUT : 0);
-    struct epoll_event event = {.events = events, .data.fd = fd};
-    if (epoll_ctl(wire->epoll, EPOLL_CTL_MOD, fd, &event) < 0)
-        epoll_ctl(wire->epoll, EPOLL_CTL_ADD, fd, &event);
-    return 0;
+    /* The calls themselves have not been sent. A failed login is never the end of a session: a
+       call's owner would cancel calls that are held. */
+    struct mrt_rest_reply failed = *reply;
+    bool is_away = reply->outcome != MRT_REST_REFUSED || reply->error == MORTISE_ELOST;
+    failed.outcome = is_away ? MRT_REST_AWAY : reply->outcome;
+    failed.error = is_away ? MORTISE_EUNREACHABLE : reply->error;
+    failed.text = failed.text ? failed.text : "no token";
+    mrt_rest_refuse_held(&wire->rest, &failed);
 }
 
-static int on_timer(CURLM *multi, long milliseconds, void *context)
+/* Without memory the next call tries it again. */
+static void log_in(struct mrt_etcd_wire *wire)
 {
-    (void)multi;
-    struct mrt_etcd_wire *wire = context;
-    wire->timer = milliseconds < 0 ? MRT_TIME_NEVER
-                                   : mrt_time_add(mrt_time_now(), mrt_time_from_ms(milliseconds));
-    return 0;
+    struct mrt_rest_text body = {0};
+    mrt_rest_add(&body, "{");
+    mrt_rest_add_string(&body, "name", wire->address->user);
+    mrt_rest_add(&body, ",");
+    mrt_rest_add_string(&body, "password", wire->secret);
+    mrt_rest_add(&body, "}");
+    struct mrt_rest_request request = {
+        .limit = wire->address->connect
+                 << (wire->late_logins < LATE_MAX ? wire->late_logins : LATE_MAX),
+        .urgent = true,
+        .apart = true,
+        .done = logged_in,
+        .argument = wire};
+    wire->login = send_to(wire, "auth/authenticate", &request, &body);
 }
+
+static bool ready(struct mrt_rest_wire *rest)
+{
+    struct mrt_etcd_wire *wire = rest->owner;
+    if (!wire->address->user[0] || wire->token[0] || wire->open)
+        return true;
+    if (!wire->login)
+        log_in(wire);
+    return false;
+}
+
+static void authorize(const struct mrt_rest_call *call, char text[MRT_REST_TOKEN_MAX])
+{
+    const struct mrt_etcd_wire *wire = call->wire->owner;
+    snprintf(text, MRT_REST_TOKEN_MAX, "%s", call->apart ? "" : wire->token);
+}
+
+/* ----------------------------------------------------------------- answers */
+
+static void refused(const struct mrt_rest_call *call, const char *text,
+                    struct mrt_rest_verdict *verdict)
+{
+    struct mrt_etcd_wire *wire = call->wire->owner;
+    enum mrt_etcd_class class = mrt_etcd_classify(text, &verdict->error, &verdict->advice);
+    verdict->text = text;
+    verdict->again = class == MRT_ETCD_IS_TOKEN;
+    verdict->next_host = class == MRT_ETCD_IS_UNKNOWN;
+    verdict->outcome = class == MRT_ETCD_IS_UNKNOWN ? MRT_REST_UNKNOWN : MRT_REST_REFUSED;
+    if (verdict->again && !call->again)
+        explicit_bzero(wire->token, sizeof wire->token);
+}
+
+/* The text of an error; NULL: the reply reports none. */
+static const char *error_text(struct json_object *json)
+{
+    const char *message = mrt_rest_string(json, "message");
+    struct json_object *error = mrt_rest_member(json, "error");
+    if (!*message)
+        message = mrt_rest_string(error, "message");
+    if (!*message && error)
+        message = json_object_get_string(error);
+    return *message ? message : NULL;
+}
+
+static void judge(const struct mrt_rest_call *call, long status, struct json_object *json,
+                  struct mrt_rest_verdict *verdict)
+{
+    const char *text = error_text(json);
+    bool fine = status == 200 && (json_object_is_type(json, json_type_object) || call->line);
+    if (text || status == 404) {
+        refused(call, text ? text : "Not Found", verdict);
+    } else if (!fine) {
+        verdict->outcome = MRT_REST_UNKNOWN;
+        verdict->error = MORTISE_ESTORE;
+        verdict->text = "the answer is not etcd's";
+        verdict->next_host = true;
+    }
+}
+
+static struct json_object *take_line(struct json_object *json)
+{
+    return mrt_rest_member(json, "result");
+}
+
+static const struct mrt_rest_family family = {
+    .name = "etcd", .ready = ready, .authorize = authorize, .judge = judge, .take_line = take_line};
 
 /* ------------------------------------------------------------------ the wire */
-
-static pthread_once_t once = PTHREAD_ONCE_INIT;
-static void set_up_library(void)
-{
-    curl_global_init(CURL_GLOBAL_DEFAULT);
-}
 
 int mrt_etcd_wire_open(struct mrt_etcd_wire *wire, const struct mrt_etcd_address *address,
                        const char *secret)
 {
-    *wire = (struct mrt_etcd_wire){
-        .address = address, .secret = secret, .epoll = -1, .timer = MRT_TIME_NEVER};
-    TAILQ_INIT(&wire->calls);
-    TAILQ_INIT(&wire->held);
-    pthread_once(&once, set_up_library);
-    wire->multi = curl_multi_init();
-    wire->epoll = epoll_create1(EPOLL_CLOEXEC);
-    if (!wire->multi)
-        return MORTISE_ENOMEM;
-    if (wire->epoll < 0)
-        return mrt_error(MORTISE_ENOMEM, "no descriptor left for etcd");
-    curl_multi_setopt(wire->multi, CURLMOPT_SOCKETFUNCTION, on_socket);
-    curl_multi_setopt(wire->multi, CURLMOPT_SOCKETDATA, wire);
-    curl_multi_setopt(wire->multi, CURLMOPT_TIMERFUNCTION, on_timer);
-    curl_multi_setopt(wire->multi, CURLMOPT_TIMERDATA, wire);
-    return MORTISE_OK;
-}
-
-/* All that libcurl writes from now on goes nowhere. */
-void mrt_etcd_wire_abandon(struct mrt_etcd_wire *wire)
-{
-    wire->abandoned = true;
-    int nowhere = open("/dev/null", O_RDWR | O_CLOEXEC);
-    for (int fd = 0; nowhere >= 0 && fd < MRT_ETCD_SOCKETS_MAX; fd++)
-        if (wire->sockets[fd / 8] & 1u << fd % 8)
-            dup3(nowhere, fd, O_CLOEXEC);
-    if (nowhere >= 0)
-        close(nowhere);
-}
-
-static void drop(struct mrt_etcd_calls *calls)
-{
-    struct mrt_etcd_call *call;
-    while ((call = TAILQ_FIRST(calls)))
-        mrt_etcd_cancel(call);
+    *wire = (struct mrt_etcd_wire){.address = address, .secret = secret};
+    const struct mrt_rest_server server = {.family = &family,
+                                           .hosts = address->hosts,
+                                           .host_count = address->host_count,
+                                           .connect = address->connect,
+                                           .tls = address->tls,
+                                           .tls_ca = address->tls_ca};
+    return mrt_rest_wire_open(&wire->rest, &server, wire);
 }
 
 void mrt_etcd_wire_close(struct mrt_etcd_wire *wire)
 {
-    drop(&wire->held);
-    drop(&wire->calls);
-    if (wire->multi)
-        curl_multi_cleanup(wire->multi);
-    if (wire->epoll >= 0)
-        close(wire->epoll);
+    mrt_rest_wire_close(&wire->rest);
     explicit_bzero(wire->token, sizeof wire->token);
-    wire->multi = NULL;
-    wire->epoll = -1;
-}
-
-/* Whether a call has ended, which may have begun others. */
-static bool collect(struct mrt_etcd_wire *wire)
-{
-    int left;
-    bool any = false;
-    const CURLMsg *message;
-    while ((message = curl_multi_info_read(wire->multi, &left))) {
-        struct mrt_etcd_call *call = NULL;
-        CURLcode code = message->data.result;
-        if (message->msg != CURLMSG_DONE)
-            continue;
-        curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, (char **)&call);
-        mrt_etcd_call_ended(call, code);
-        mrt_etcd_release(wire);
-        any = true;
-    }
-    return any;
-}
-
-bool mrt_etcd_wire_kick(struct mrt_etcd_wire *wire)
-{
-    int running;
-    bool any = false;
-    for (int turn = 0; turn < EVENTS_MAX; turn++) {
-        if (wire->timer <= mrt_time_now()) {
-            wire->timer = MRT_TIME_NEVER;
-            curl_multi_socket_action(wire->multi, CURL_SOCKET_TIMEOUT, 0, &running);
-        } else if (collect(wire)) {
-            any = true;
-        } else {
-            break;
-        }
-    }
-    return any;
-}
-
-void mrt_etcd_wire_process(struct mrt_etcd_wire *wire, mrt_time now)
-{
-    (void)now;
-    int running;
-    struct epoll_event ready[EVENTS_MAX];
-    int count = epoll_wait(wire->epoll, ready, EVENTS_MAX, 0);
-    for (int i = 0; i < count; i++) {
-        int what = (ready[i].events & (EPOLLIN | EPOLLHUP) ? CURL_CSELECT_IN : 0) |
-                   (ready[i].events & EPOLLOUT ? CURL_CSELECT_OUT : 0) |
-                   (ready[i].events & EPOLLERR ? CURL_CSELECT_ERR : 0);
-        curl_multi_socket_action(wire->multi, ready[i].data.fd, what, &running);
-    }
-    collect(wire);
-    mrt_etcd_wire_kick(wire);
-}
-
-mrt_time mrt_etcd_wire_next(const struct mrt_etcd_wire *wire)
-{
-    return wire->timer;
-}
-
-bool mrt_etcd_wire_is_sent(const struct mrt_etcd_wire *wire)
-{
-    const struct mrt_etcd_call *call;
-    if (!TAILQ_EMPTY(&wire->held))
-        return false;
-    TAILQ_FOREACH (call, &wire->calls, link) {
-        long sent = 0;
-        curl_easy_getinfo(call->easy, CURLINFO_REQUEST_SIZE, &sent);
-        if (sent == 0)
-            return false;
-    }
-    return true;
 }

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See text.h. A text that could not grow says so in the end, and is not sent. */
+#include "store/rest/text.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+/* Room for so many more bytes and a NUL; NULL: no memory. */
+static char *reserve(struct mrt_rest_text *text, size_t more)
+{
+    if (text->failed)
+        return NULL;
+    if (text->length + more + 1 > text->room) {
+        size_t room = 2 * (text->length + more + 128);
+        char *bytes = realloc(text->bytes, room);
+        text->failed = !bytes;
+        if (!bytes)
+            return NULL;
+        text->bytes = bytes;
+        text->room = room;
+    }
+    return text->bytes + text->length;
+}
+
+void mrt_rest_add(struct mrt_rest_text *text, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    int length = vsnprintf(NULL, 0, format, arguments);
+    va_end(arguments);
+    char *end = length >= 0 ? reserve(text, (size_t)length) : NULL;
+    if (!end)
+        return;
+    va_start(arguments, format);
+    vsnprintf(end, (size_t)length + 1, format, arguments);
+    va_end(arguments);
+    text->length += (size_t)length;
+}
+
+void mrt_rest_text_free(struct mrt_rest_text *text)
+{
+    free(text->bytes);
+    *text = (struct mrt_rest_text){0};
+}
+
+void mrt_rest_add_bytes(struct mrt_rest_text *text, const char *name, const void *bytes,
+                        size_t size)
+{
+    mrt_rest_add(text, "\"%s\":\"", name);
+    const unsigned char *from = bytes;
+    char *end = reserve(text, (size + 2) / 3 * 4 + 1);
+    if (!end)
+        return;
+    for (size_t i = 0; i < size; i += 3) {
+        uint32_t word = (uint32_t)from[i] << 16 | (i + 1 < size ? (uint32_t)from[i + 1] << 8 : 0) |
+                        (i + 2 < size ? from[i + 2] : 0);
+        *end++ = digits[word >> 18];
+        *end++ = digits[word >> 12 & 63];
+        *end++ = i + 1 < size ? digits[word >> 6 & 63] : '=';
+        *end++ = i + 2 < size ? digits[word & 63] : '=';
+    }
+    *end++ = '"';
+    *end = '\0';
+    text->length = (size_t)(end - text->bytes);
+}
+
+void mrt_rest_add_string(struct mrt_rest_text *text, const char *name, const char *value)
+{
+    struct json_object *string = json_object_new_string(value);
+    const char *escaped = string ? json_object_to_json_string(string) : NULL;
+    text->failed |= !escaped;
+    if (escaped)
+        mrt_rest_add(text, "\"%s\":%s", name, escaped);
+    json_object_put(string);
+}
+
+/* ----------------------------------------------------------------- replies */
+
+struct json_object *mrt_rest_member(struct json_object *object, const char *name)
+{
+    struct json_object *member = NULL;
+    if (!json_object_is_type(object, json_type_object))
+        return NULL;
+    json_object_object_get_ex(object, name, &member);
+    return member;
+}
+
+int64_t mrt_rest_number(struct json_object *object, const char *name)
+{
+    return json_object_get_int64(mrt_rest_member(object, name));
+}
+
+const char *mrt_rest_string(struct json_object *object, const char *name)
+{
+    struct json_object *member = mrt_rest_member(object, name);
+    return json_object_is_type(member, json_type_string) ? json_object_get_string(member) : "";
+}
+
+char *mrt_rest_bytes(struct json_object *object, const char *name, size_t *size)
+{
+    const char *from = mrt_rest_string(object, name);
+    char *bytes = malloc(strlen(from) / 4 * 3 + 4), *end = bytes;
+    uint32_t word = 0;
+    unsigned bits = 0;
+    for (; bytes && *from && *from != '='; from++) {
+        const char *digit = strchr(digits, *from);
+        if (!digit) {
+            free(bytes);
+            return NULL;
+        }
+        word = word << 6 | (uint32_t)(digit - digits);
+        bits += 6;
+        if (bits >= 8) {
+            bits -= 8;
+            *end++ = (char)(word >> bits);
+        }
+    }
+    if (bytes) {
+        *end = '\0';
+        *size = (size_t)(end - bytes);
+    }
+    return bytes;
+}
