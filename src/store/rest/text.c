@@ -48,12 +48,10 @@ void mrt_rest_text_free(struct mrt_rest_text *text)
     *text = (struct mrt_rest_text){0};
 }
 
-void mrt_rest_add_bytes(struct mrt_rest_text *text, const char *name, const void *bytes,
-                        size_t size)
+void mrt_rest_add_base64(struct mrt_rest_text *text, const void *bytes, size_t size)
 {
-    mrt_rest_add(text, "\"%s\":\"", name);
     const unsigned char *from = bytes;
-    char *end = reserve(text, (size + 2) / 3 * 4 + 1);
+    char *end = reserve(text, (size + 2) / 3 * 4);
     if (!end)
         return;
     for (size_t i = 0; i < size; i += 3) {
@@ -64,9 +62,16 @@ void mrt_rest_add_bytes(struct mrt_rest_text *text, const char *name, const void
         *end++ = i + 1 < size ? digits[word >> 6 & 63] : '=';
         *end++ = i + 2 < size ? digits[word & 63] : '=';
     }
-    *end++ = '"';
     *end = '\0';
     text->length = (size_t)(end - text->bytes);
+}
+
+void mrt_rest_add_bytes(struct mrt_rest_text *text, const char *name, const void *bytes,
+                        size_t size)
+{
+    mrt_rest_add(text, "\"%s\":\"", name);
+    mrt_rest_add_base64(text, bytes, size);
+    mrt_rest_add(text, "\"");
 }
 
 void mrt_rest_add_string(struct mrt_rest_text *text, const char *name, const char *value)

@@ -20,6 +20,7 @@ struct mrt_rest_text {
 __attribute__((format(printf, 2, 3))) void mrt_rest_add(struct mrt_rest_text *text,
                                                         const char *format, ...);
 void mrt_rest_text_free(struct mrt_rest_text *text);
+void mrt_rest_add_base64(struct mrt_rest_text *text, const void *bytes, size_t size);
 /* A member of an object: "name":"bytes in base64". */
 void mrt_rest_add_bytes(struct mrt_rest_text *text, const char *name, const void *bytes,
                         size_t size);
