@@ -8,6 +8,7 @@
 #include "cli/serve/serve.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <poll.h>
 #include <stdbool.h>
 #include <string.h>
@@ -75,6 +76,22 @@ static void start(void)
     require(serve.http != NULL);
 }
 
+/* The fuzzer's own timer interrupts a connect that waits in the server's queue, and a poll. */
+static bool reach(int fd)
+{
+    int failed = connect(fd, (struct sockaddr *)&address, sizeof address) == 0 ? 0 : errno;
+    socklen_t size = sizeof failed;
+    struct pollfd ready = {.fd = fd, .events = POLLOUT};
+    if (failed == EINTR) {
+        while (poll(&ready, 1, 60000) < 0)
+            ;
+        getsockopt(fd, SOL_SOCKET, SO_ERROR, &failed, &size);
+    }
+    if (failed)
+        fprintf(stderr, "connect: %s\n", strerror(failed));
+    return !failed;
+}
+
 static size_t exchange(const uint8_t *data, size_t size, int patience_ms, char *answer, size_t room)
 {
     const struct linger none = {1, 0};
@@ -87,13 +104,18 @@ static size_t exchange(const uint8_t *data, size_t size, int patience_ms, char *
     require(fd >= 0);
     setsockopt(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &yes, sizeof yes);
     require(bind(fd, (struct sockaddr *)&from, sizeof from) == 0);
-    require(connect(fd, (struct sockaddr *)&address, sizeof address) == 0);
+    require(reach(fd));
     setsockopt(fd, SOL_SOCKET, SO_LINGER, &none, sizeof none);
     ssize_t sent = size > 0 ? send(fd, data, size, MSG_NOSIGNAL) : 0;
     if (sent >= 0)
         shutdown(fd, SHUT_WR);
     struct pollfd ready = {.fd = fd, .events = POLLIN};
-    while (length < room - 1 && poll(&ready, 1, patience_ms) > 0) {
+    while (length < room - 1) {
+        int polled = poll(&ready, 1, patience_ms);
+        if (polled < 0)
+            continue;
+        if (polled == 0)
+            break;
         ssize_t got = recv(fd, answer + length, room - 1 - length, 0);
         if (got <= 0)
             break;
