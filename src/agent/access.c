@@ -120,12 +120,13 @@ static int take_subject(struct mrt_access *access, char **words, enum subject *s
     return MORTISE_OK;
 }
 
+static const char *const verb_names[] = {"acquire", "shared", "list", "cells",
+                                         "revoke",  "break",  "adopt"};
+
 static unsigned find_verb(const char *word)
 {
-    static const char *const verbs[] = {"acquire", "shared", "list", "cells",
-                                        "revoke",  "break",  "adopt"};
-    for (unsigned i = 0; i < sizeof verbs / sizeof verbs[0]; i++)
-        if (strcmp(word, verbs[i]) == 0)
+    for (unsigned i = 0; i < sizeof verb_names / sizeof verb_names[0]; i++)
+        if (strcmp(word, verb_names[i]) == 0)
             return 1u << i;
     return 0;
 }
@@ -355,6 +356,14 @@ const struct mrt_limits *mrt_access_limits(const struct mrt_access *access, uid_
             found = &limit->limits;
     }
     return found;
+}
+
+const char *mrt_access_verb_name(unsigned wanted)
+{
+    unsigned i = sizeof verb_names / sizeof verb_names[0] - 1;
+    while (i > 0 && !(wanted >> i & 1))
+        i--;
+    return verb_names[i];
 }
 
 bool mrt_access_has_spaces(const struct mrt_access *access)

@@ -64,6 +64,8 @@ bool mrt_access_find(const struct mrt_access *access, uid_t uid, const gid_t *gr
 /* Whether one of the rules has one of the verbs for this name. */
 bool mrt_access_allows(const struct mrt_access *access, const struct mrt_access_rules *rules,
                        unsigned verbs, const char *name, size_t size);
+/* The word that stands for the narrowest of these verbs. */
+const char *mrt_access_verb_name(unsigned verbs);
 const struct mrt_limits *mrt_access_limits(const struct mrt_access *access, uid_t uid);
 /* Whether each user has a space of his own. */
 bool mrt_access_has_spaces(const struct mrt_access *access);

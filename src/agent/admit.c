@@ -235,16 +235,3 @@ void mrt_policy_take(struct mrt_agent *agent, struct mrt_operation *operation)
     renew_rules(agent, &agent->ended);
     say(agent, "the policy was read again", "");
 }
-
-bool mrt_peer_may(struct mrt_peer *peer, unsigned verbs, const struct mrt_resp_word *name,
-                  struct mrt_reply *reply)
-{
-    if (!peer->user->limits ||
-        mrt_access_allows(peer->agent->access, &peer->rules, verbs, name->text, name->size))
-        return true;
-    mrt_user_log(peer->agent, peer->user, peer->pid, MRT_REFUSAL_VERB,
-                 "no rule allows what he wants of the name \"%.*s\"",
-                 (int)(name->size < 128 ? name->size : 128), name->text);
-    mrt_reply_error(reply, "NOPERM no rule of the policy allows you that with this name");
-    return false;
-}

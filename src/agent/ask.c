@@ -7,6 +7,7 @@
  * A question is a lock without a name: it is its connection's `waiting`, and in no table.
  */
 #include "agent/lock.h"
+#include "agent/rights.h"
 #include "base/error.h"
 
 #include <stdlib.h>

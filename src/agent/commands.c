@@ -390,8 +390,6 @@ static void run_mortise(const struct call *call)
     int64_t version;
     if (!mrt_resp_number(&call->words[1], 1, 1, &version))
         mrt_reply_error(call->reply, "NOPROTO this agent speaks MORTISE 1");
-    else if (call->peer->user->limits) /* a policy's rules are of the simple commands */
-        mrt_reply_error(call->reply, "NOPERM MORTISE is of the agent's own user and root");
     else if (HASH_COUNT(call->peer->locks) > 0 || call->reply != &call->peer->output)
         mrt_reply_error(call->reply, "BADVALUE MORTISE comes before all locks of a connection");
     else if (!mrt_desk_greet(call->peer, call->count > 2 ? &call->words[2] : &none))

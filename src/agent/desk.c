@@ -63,7 +63,16 @@ static struct mrt_desk_command *new_command(struct mrt_agent *agent,
         return NULL;
     }
     STAILQ_INSERT_TAIL(&desk->outbox, command, link);
+    command->size = sizeof *command + size;
     return command;
+}
+
+/* Its session waits for its answer no longer. */
+static void leave_session(struct mrt_desk_command *command)
+{
+    command->session->commands--;
+    command->session->bytes -= command->size;
+    command->session = NULL;
 }
 
 bool mrt_desk_pass(struct mrt_desk_session *session, const struct mrt_frame_command *frame)
@@ -73,6 +82,8 @@ bool mrt_desk_pass(struct mrt_desk_session *session, const struct mrt_frame_comm
     if (!command)
         return false;
     command->session = session;
+    session->commands++;
+    session->bytes += command->size;
     if (frame->command.type == MRT_APPEND && !agent->has_lease &&
         agent->driver.ops->capabilities.lock_delay) {
         command->command.delay_is_host = command->command.delay == 0;
@@ -108,7 +119,7 @@ void mrt_desk_recall(struct mrt_desk_session *session, bool answers)
         event.serial = command->serial;
         if (answers)
             mrt_desk_answer(session, &event);
-        command->session = NULL;
+        leave_session(command);
     }
 }
 
@@ -220,8 +231,10 @@ bool mrt_desk_tap(struct mrt_driver *driver, const struct mrt_event *event)
     answer.serial = command->serial;
     if (event->type == MRT_VIEW && !TAILQ_EMPTY(&desk->kept))
         answer.recheck = mrt_desk_recheck(desk, command->command.queue, event->recheck);
-    if (command->session)
+    if (command->session) {
         mrt_desk_answer(command->session, &answer);
+        leave_session(command);
+    }
     struct mrt_desk_ticket *ticket = mrt_desk_find(desk, command->command.ticket);
     if (ticket)
         mrt_desk_ticket_follow(agent, ticket, event, command);

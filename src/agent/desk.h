@@ -7,6 +7,7 @@
  *   session.c   client sessions: their beginning, proof of life, and end
  *   desk.c      commands on their way to the store, and what the store says
  *   ticket.c    tickets, and those that outlive their client session
+ *   rights.c    what a policy lets a user do
  *   operate.c   lists, revokes and breaks; worker.c makes those calls
  *
  * The rules, each with its reason.
@@ -21,6 +22,8 @@
  *     appended with a delay of the lease that clients are told, before its own. Alone it waits for
  *     no disk: clients end with the host.
  *  4. A client that has not asked for a lease is dead, or can believe no longer.
+ *  5. A user of the policy may do what a rule says, with tickets of his own connection alone: the
+ *     agent believes his commands only the identity of a ticket (rights.h).
  *
  * Invariant: a client's ticket is found by that client's session alone. Threads: the agent's.
  */
@@ -42,6 +45,8 @@ struct mrt_agent;
 struct mrt_driver;
 struct mrt_peer;
 struct mrt_frame_command;
+struct mrt_usage;
+struct mrt_user;
 
 enum mrt_desk_timer { MRT_DESK_SESSION, MRT_DESK_TICKET };
 
@@ -57,6 +62,10 @@ struct mrt_desk_ticket {
     bool is_kept;      /* by its delay, until the timer */
     uint64_t weight, capacity, fence;
     mrt_time delay;
+    bool claim, reads;       /* as its APPEND said: without an order; a reader's */
+    struct mrt_user *user;   /* who has limits; NULL: none */
+    struct mrt_usage *usage; /* what it counts for, of this user */
+    bool waits;              /* it counts as a waiter there */
     struct mrt_timer timer;
     TAILQ_ENTRY(mrt_desk_ticket) link; /* of its session, or of those that are kept */
     UT_hash_handle hh;                 /* by id */
@@ -81,6 +90,7 @@ struct mrt_desk_session {
     struct mrt_timer timer;
     struct mrt_desk_tickets tickets;
     size_t granted;
+    size_t commands, bytes;     /* that are not answered, and their memory */
     char owner[MRT_OWNER_SIZE]; /* as lists show it */
     TAILQ_ENTRY(mrt_desk_session) link;
 };
@@ -92,6 +102,7 @@ struct mrt_desk_command {
     struct mrt_desk_session *session; /* NULL: nobody waits for the answer */
     uint64_t serial;                  /* of the client's command */
     bool is_own;                      /* the agent's own removal */
+    size_t size;                      /* in memory */
     UT_hash_handle hh;                /* by the command's serial */
     STAILQ_ENTRY(mrt_desk_command) link;
     char texts[];
@@ -126,6 +137,10 @@ bool mrt_desk_take(struct mrt_peer *peer, const struct mrt_resp_command *words);
 void mrt_desk_close(struct mrt_peer *peer);
 /* Whether the connection may believe that it holds something. */
 bool mrt_desk_holds(const struct mrt_peer *peer);
+/* Whether a user with limits has so many commands under way that the next one is not read. */
+bool mrt_desk_is_busy(const struct mrt_peer *peer);
+/* A hold has lasted as long as the policy lets it: its session ends. */
+void mrt_desk_overstay(struct mrt_desk_session *session);
 /* Compares the store session with that of the client sessions, and ends those that have lost
    theirs. */
 void mrt_desk_check(struct mrt_agent *agent, mrt_time now);

@@ -13,6 +13,7 @@
  * released, or its peer is closed; its queue is referenced as long.
  */
 #include "agent/lock.h"
+#include "agent/rights.h"
 #include "base/error.h"
 #include "base/name.h"
 #include "store/kit/refusal.h"
@@ -284,9 +285,11 @@ static struct mrt_lock *begin_lock(struct mrt_peer *peer, const char *full,
                                    const struct mrt_lock_wish *wish, struct mrt_reply *reply)
 {
     struct mrt_agent *agent = peer->agent;
-    struct mrt_usage *usage = mrt_user_take(agent, peer->user, peer->pid, full, reply);
-    if (!usage)
+    struct mrt_usage *usage = mrt_user_take(agent, peer->user, peer->pid, full);
+    if (!usage) {
+        reply_noted(MORTISE_EFULL, reply);
         return NULL;
+    }
     struct mrt_queue *queue = open_queue(agent, full, &wish->recipe, mrt_time_now(), reply);
     struct mrt_lock *lock = queue ? new_lock(peer, queue, wish) : NULL;
     if (lock) {

@@ -8,9 +8,15 @@
  *
  * A connection has one operation at a time. Rows are written as the client reads: a long list does
  * not fill the connection's output.
+ *
+ * A user of the policy sees the rows that he may list, and none of another user's space; he has a
+ * few operations at a time, because the worker makes them one by one, and rows take memory until
+ * they are read.
  */
 #include "agent/peer.h"
+#include "agent/rights.h"
 #include "agent/worker.h"
+#include "base/error.h"
 
 #include "store/agent/frame.h"
 
@@ -18,6 +24,7 @@
 #include <string.h>
 
 #define OUTPUT_FULL (UINT64_C(128) << 10)
+#define OPERATIONS_MAX 4 /* of a user who has limits */
 
 /* An index of the desk's tickets, for one call. */
 struct known {
@@ -95,6 +102,43 @@ static void name_owners(const struct mrt_desk *desk, struct mrt_operation *opera
     }
 }
 
+/* Frees one that is answered, or that nobody waits for. */
+static void end_operation(struct mrt_operation *operation)
+{
+    if (operation->user)
+        operation->user->operations--;
+    mrt_operation_free(operation);
+}
+
+/* Whether the user may list the row. His space is taken out of its name. */
+static bool may_see(const struct mrt_peer *peer, struct mrt_row *row)
+{
+    const char *prefix = peer->agent->prefix;
+    size_t length = strlen(prefix), space = strlen(peer->space);
+    char *name = row->texts;
+    const char *own = name + length + space;
+    if (strncmp(name, prefix, length) != 0 || strncmp(name + length, peer->space, space) != 0 ||
+        !mrt_access_allows(peer->agent->access, &peer->rules, MRT_ACCESS_LIST, own, strlen(own)))
+        return false;
+    memmove(name + length, own, strlen(own) + 1);
+    row->listed.claim = "";
+    return true;
+}
+
+static void keep_permitted(const struct mrt_peer *peer, struct mrt_operation *operation)
+{
+    struct mrt_rows all = STAILQ_HEAD_INITIALIZER(all);
+    struct mrt_row *row;
+    STAILQ_CONCAT(&all, &operation->rows);
+    while ((row = STAILQ_FIRST(&all))) {
+        STAILQ_REMOVE_HEAD(&all, link);
+        if (may_see(peer, row))
+            STAILQ_INSERT_TAIL(&operation->rows, row, link);
+        else
+            mrt_row_free(row);
+    }
+}
+
 void mrt_desk_write_rows(struct mrt_peer *peer)
 {
     struct mrt_operation *operation = peer->operation;
@@ -110,7 +154,7 @@ void mrt_desk_write_rows(struct mrt_peer *peer)
         return;
     write_end(&peer->output, operation->error, operation->text);
     peer->operation = NULL;
-    mrt_operation_free(operation);
+    end_operation(operation);
 }
 
 void mrt_desk_operated(struct mrt_agent *agent)
@@ -122,10 +166,12 @@ void mrt_desk_operated(struct mrt_agent *agent)
         if (operation->kind == MRT_OPERATION_POLICY)
             mrt_policy_take(agent, operation);
         if (!peer) {
-            mrt_operation_free(operation);
+            end_operation(operation);
             continue;
         }
         name_owners(&agent->desk, operation);
+        if (operation->user)
+            keep_permitted(peer, operation);
         mrt_desk_write_rows(peer);
         mrt_peer_has_output(peer);
     }
@@ -144,18 +190,47 @@ static bool read_fence(const struct mrt_resp_word *word, uint64_t *fence)
     return word->size > 0;
 }
 
-/* The operation that these words ask for; NULL: no memory, or they are wrong. */
-static struct mrt_operation *read_operation(const struct mrt_resp_command *words,
-                                            enum mrt_operation_kind kind)
+/* Whether the policy lets the user do this. The name then has his space. 0, or an error with
+   particulars. */
+static int permit(struct mrt_peer *peer, enum mrt_operation_kind kind, struct mrt_resp_word *name,
+                  char full[MRT_FULL_NAME_SIZE])
+{
+    const struct mrt_resp_word given = *name;
+    size_t length = strlen(peer->agent->prefix);
+    int error = MORTISE_OK;
+    if (peer->user->operations >= OPERATIONS_MAX)
+        return mrt_error(MORTISE_EFULL, "user %u has %d lists and the like under way",
+                         peer->user->uid, OPERATIONS_MAX);
+    if (kind != MRT_OPERATION_SERVER)
+        error = mrt_desk_place_name(peer, name, full);
+    if (error != MORTISE_OK || (kind != MRT_OPERATION_REVOKE && kind != MRT_OPERATION_BREAK))
+        return error;
+    const struct mrt_resp_word own = {given.text + length, given.size - length};
+    return mrt_peer_check(peer, kind == MRT_OPERATION_REVOKE ? MRT_ACCESS_REVOKE : MRT_ACCESS_BREAK,
+                          &own);
+}
+
+/* The operation that these words ask for; NULL: an error, whose particulars may be noted. */
+static struct mrt_operation *read_operation(struct mrt_peer *peer,
+                                            const struct mrt_resp_command *words,
+                                            enum mrt_operation_kind kind, int *error)
 {
     bool is_list = kind == MRT_OPERATION_LIST;
-    const struct mrt_resp_word *name = &words->words[is_list ? 2 : 1];
+    char full[MRT_FULL_NAME_SIZE];
+    struct mrt_resp_word given = words->words[is_list ? 2 : 1], *name = &given;
     uint64_t fence = 0;
+    *error = MORTISE_EINVALID;
     if (words->count != 3 || memchr(name->text, '\0', name->size) ||
         ((kind == MRT_OPERATION_REVOKE || kind == MRT_OPERATION_BREAK) &&
-         !read_fence(&words->words[2], &fence)))
+         !read_fence(&words->words[2], &fence))) {
+        mrt_error(*error, "the agent cannot do this");
+        return NULL;
+    }
+    *error = peer->user->limits ? permit(peer, kind, name, full) : MORTISE_OK;
+    if (*error != MORTISE_OK)
         return NULL;
     struct mrt_operation *operation = calloc(1, sizeof *operation + name->size + 1);
+    *error = MORTISE_ENOMEM;
     if (!operation)
         return NULL;
     operation->kind = kind;
@@ -174,13 +249,20 @@ bool mrt_desk_operate(struct mrt_peer *peer, const struct mrt_resp_command *word
         kind++;
     if (kind == count)
         return false;
+    int error = MORTISE_EINVALID;
+    mrt_error_clear();
+    if (peer->operation)
+        mrt_error(error, "a connection does one of these at a time");
     struct mrt_operation *operation =
-        peer->operation ? NULL : read_operation(words, (enum mrt_operation_kind)kind);
+        peer->operation ? NULL : read_operation(peer, words, (enum mrt_operation_kind)kind, &error);
     if (!operation) {
-        write_end(&peer->output, MORTISE_EINVALID, "the agent cannot do this now");
+        write_end(&peer->output, error, mortise_error_detail());
         return true;
     }
     operation->peer = peer;
+    operation->user = peer->user->limits ? peer->user : NULL;
+    if (operation->user)
+        operation->user->operations++;
     peer->operation = operation;
     mrt_worker_begin(&peer->agent->worker, operation);
     return true;
@@ -191,7 +273,7 @@ void mrt_desk_forget_operation(struct mrt_peer *peer)
     struct mrt_operation *operation = peer->operation;
     peer->operation = NULL;
     if (operation && operation->is_done)
-        mrt_operation_free(operation);
+        end_operation(operation);
     else if (operation)
         operation->peer = NULL;
 }

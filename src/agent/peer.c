@@ -26,12 +26,18 @@
 #define INPUT_SIZE (MRT_RESP_SIZE_MAX + READ_SIZE)
 #define OUTPUT_PAUSE (MRT_REPLY_SIZE_MAX / 4) /* a client that reads late is not read either */
 
+/* Whether the next command may be run now, or kept. */
+static bool takes_more(const struct mrt_peer *peer)
+{
+    return peer->state == MRT_PEER_OPEN && !peer->quits && !peer->ends &&
+           peer->pending_count < MRT_PEER_PENDING_MAX && !mrt_desk_is_busy(peer);
+}
+
 /* Sets the events that epoll reports, as the peer is now. */
 static void watch(struct mrt_peer *peer)
 {
     uint32_t events = EPOLLRDHUP;
-    if (peer->state == MRT_PEER_OPEN && !peer->quits &&
-        peer->pending_count < MRT_PEER_PENDING_MAX && peer->output.size < OUTPUT_PAUSE)
+    if (takes_more(peer) && peer->output.size < OUTPUT_PAUSE)
         events |= EPOLLIN;
     if (peer->state == MRT_PEER_OPEN && peer->output.size > 0 && !peer->flushing)
         events |= EPOLLOUT;
@@ -58,6 +64,8 @@ static bool count_bytes(struct mrt_peer *peer)
 {
     struct mrt_user *user = peer->user;
     size_t kept = peer->output.capacity + peer->part_size;
+    if (peer->session)
+        kept += peer->session->bytes;
     const struct mrt_pending *pending;
     STAILQ_FOREACH(pending, &peer->pending, link)
     kept += sizeof *pending + pending->frame_size + pending->reply.capacity;
@@ -200,7 +208,7 @@ static void take_commands(struct mrt_peer *peer, const char *bytes, size_t size)
     size_t at = 0, used;
     bool is_kept = true;
     mrt_time now = mrt_time_now();
-    while (at < size && is_kept && peer->pending_count < MRT_PEER_PENDING_MAX && !peer->quits) {
+    while (at < size && is_kept && takes_more(peer)) {
         result = mrt_resp_read(bytes + at, size - at, &command, &used, &wrong);
         if (result != MRT_RESP_COMMAND)
             break;
@@ -215,7 +223,7 @@ static void take_commands(struct mrt_peer *peer, const char *bytes, size_t size)
     if (result == MRT_RESP_NOT_FRAMED)
         mrt_reply_error(&peer->output, "ERR Protocol error: %s", wrong);
     if (result == MRT_RESP_NOT_FRAMED || !is_kept || !keep_part(peer, bytes + at, size - at) ||
-        peer->output.overrun)
+        peer->output.overrun || peer->ends)
         mrt_peer_end(peer);
     mrt_peer_has_output(peer);
 }
@@ -315,7 +323,7 @@ void mrt_peer_flush(struct mrt_peer *peer)
         mrt_peer_close(peer);
     else if (!count_bytes(peer) && peer->output.size + peer->part_size + peer->pending_count > 0)
         end_for_bytes(peer);
-    else if (peer->output.overrun)
+    else if (peer->output.overrun || peer->ends)
         mrt_peer_end(peer);
     else if (peer->quits && peer->output.size == 0 && !peer->waiting)
         mrt_peer_close(peer);

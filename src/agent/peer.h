@@ -58,6 +58,7 @@ struct mrt_peer {
     struct mrt_reply output;
     bool flushing; /* it is in the list of those that have output */
     bool quits;    /* it is closed once all output is sent */
+    bool ends;     /* the agent ends it in this turn */
     mrt_time forget_at;
     struct mrt_lock *locks;           /* by name */
     struct mrt_lock *waiting;         /* the LOCK whose reply is the next; NULL: none */
@@ -125,10 +126,6 @@ struct mrt_agent {
         uint64_t connections, refused, commands, grants, ended;
     } counters;
 };
-
-/* Whether a client may do one of these with this name; if not, the reply says so, and the log. */
-bool mrt_peer_may(struct mrt_peer *peer, unsigned verbs, const struct mrt_resp_word *name,
-                  struct mrt_reply *reply);
 
 /* Puts the peer into the list of those that have output. */
 static inline void mrt_peer_has_output(struct mrt_peer *peer)

@@ -8,6 +8,7 @@
  * is made before each frame is read, so no answer joins what belongs to two store sessions.
  */
 #include "agent/peer.h"
+#include "agent/rights.h"
 #include "base/error.h"
 #include "base/name.h"
 #include "store/agent/frame.h"
@@ -20,6 +21,7 @@
 
 #define START_TIMEOUT MRT_SECOND /* then a START is answered: the client comes again */
 #define KIND_MAX 63
+#define COMMANDS_MAX 16 /* under way, of a connection of a user who has limits */
 
 /* --------------------------------------------------------------------- greeting */
 
@@ -52,14 +54,23 @@ static void write_abilities(const struct mrt_driver *driver, char *can)
     *can = '\0';
 }
 
-/* The owner that lists show: the client's label, and its process as the kernel knows it. */
+/* The owner that lists show: the client's label, and its process as the kernel knows it. A user of
+   the policy might say that he is somebody else, so his number, and this host, are the agent's
+   words. */
 static void write_owner(const struct mrt_peer *peer, const struct mrt_resp_word *label,
                         char text[MRT_OWNER_SIZE])
 {
-    char given[MRT_OWNER_SIZE];
+    char given[MRT_OWNER_SIZE], named[MORTISE_LABEL_MAX + 1];
     struct mrt_owner owner;
     snprintf(given, sizeof given, "%.*s", (int)label->size, label->text);
     mrt_owner_parse(given, &owner);
+    if (peer->user->limits) {
+        mrt_owner_describe("", true, given);
+        snprintf(named, sizeof named, "user %u: %.*s", peer->user->uid, MORTISE_LABEL_MAX - 20,
+                 owner.label);
+        mrt_owner_parse(given, &owner);
+        memcpy(owner.label, named, sizeof named);
+    }
     if (owner.pid != 0)
         owner.pid = peer->pid;
     mrt_owner_format(&owner, text);
@@ -230,6 +241,18 @@ void mrt_desk_close(struct mrt_peer *peer)
     peer->session = NULL;
 }
 
+bool mrt_desk_is_busy(const struct mrt_peer *peer)
+{
+    return peer->session && peer->user->limits && peer->session->commands >= COMMANDS_MAX;
+}
+
+void mrt_desk_overstay(struct mrt_desk_session *session)
+{
+    answer_with(session, 0, MRT_SESSION_LOST, MORTISE_ELOST,
+                "a hold has lasted as long as the agent's policy lets it");
+    session->peer->ends = true; /* now it may be in use */
+}
+
 bool mrt_desk_holds(const struct mrt_peer *peer)
 {
     return peer->session && peer->session->granted > 0;
@@ -316,33 +339,36 @@ void mrt_desk_check(struct mrt_agent *agent, mrt_time now)
 
 /* ----------------------------------------------------------------------- frames */
 
-/* Why a command is refused before it gets to the store; 0: it is not. The particulars are noted. */
-static int check(const struct mrt_agent *agent, const struct mrt_frame_command *frame)
+/* Whether a command that has the identity of a ticket can be of it. */
+static bool is_of_ticket(const struct mrt_desk_ticket *ticket,
+                         const struct mrt_frame_command *frame)
 {
     const struct mrt_command *command = &frame->command;
-    char name[MRT_FULL_NAME_SIZE];
-    size_t prefix = strlen(agent->prefix);
+    return ticket->observes == (command->type == MRT_OBSERVE) &&
+           strlen(ticket->queue) == frame->queue.size &&
+           memcmp(ticket->queue, frame->queue.text, frame->queue.size) == 0;
+}
+
+/* Why a command is refused before it gets to the store; 0: it is not. The particulars are noted. */
+static int check(const struct mrt_peer *peer, const struct mrt_desk_ticket *ticket,
+                 const struct mrt_frame_command *frame)
+{
+    const struct mrt_command *command = &frame->command;
+    size_t prefix = strlen(peer->agent->prefix) + strlen(peer->space);
     bool has_kind = command->type == MRT_APPEND;
-    if (frame->queue.size >= sizeof name || memchr(frame->queue.text, '\0', frame->queue.size))
-        return mrt_error(MORTISE_ENAME, "a name has at most %d bytes, and no NUL",
-                         MORTISE_NAME_MAX);
-    memcpy(name, frame->queue.text, frame->queue.size);
-    name[frame->queue.size] = '\0';
-    if (strncmp(name, agent->prefix, prefix) != 0)
-        return mrt_error(MORTISE_EPERMISSION,
-                         "this agent serves the names that begin with \"%s\": give its namespace "
-                         "in the URL",
-                         agent->prefix);
     if (has_kind && (frame->kind.size > KIND_MAX || frame->kind.size == 0 ||
                      !mrt_text_is_clean(frame->kind.text, frame->kind.size) ||
                      command->weight == 0 || command->weight > command->capacity ||
+                     (command->claim && command->weight != command->capacity) ||
                      command->delay > mrt_time_from_ms(MORTISE_LOCK_DELAY_MAX_MS)))
         return mrt_error(MORTISE_EINVALID, "a ticket without kind, weight or capacity");
     if (command->value_size > MORTISE_VALUE_MAX)
         return mrt_error(MORTISE_EINVALID, "a value has at most %d bytes", MORTISE_VALUE_MAX);
     if (mrt_id_none(command->ticket))
         return mrt_error(MORTISE_EINVALID, "a ticket without identity");
-    if (frame->queue.size == prefix || !mrt_text_is_clean(name, frame->queue.size))
+    if (ticket && !is_of_ticket(ticket, frame))
+        return mrt_error(MORTISE_EINVALID, "the ticket is of another name, or none");
+    if (frame->queue.size == prefix || !mrt_text_is_clean(frame->queue.text, frame->queue.size))
         return mrt_error(MORTISE_ENAME, "the name is empty, no UTF-8, or has control characters");
     return MORTISE_OK;
 }
@@ -370,33 +396,66 @@ static bool needs_entry(const struct mrt_command *command)
     return command->type == MRT_APPEND || (command->type == MRT_OBSERVE && !command->once);
 }
 
+static bool needs_ticket(const struct mrt_command *command)
+{
+    return command->type >= MRT_REFRESH && command->type <= MRT_DETACH;
+}
+
+/* A ticket, or what is observed, counted for a user who has limits: 0, or an error. */
+static int new_entry(struct mrt_desk_session *session, const struct mrt_frame_command *frame,
+                     struct mrt_desk_ticket **entry)
+{
+    struct mrt_peer *peer = session->peer;
+    struct mrt_desk_ticket *ticket = mrt_desk_ticket_new(session, frame);
+    if (!ticket)
+        return MORTISE_ENOMEM;
+    *entry = ticket;
+    if (!peer->user->limits)
+        return MORTISE_OK;
+    ticket->user = peer->user;
+    ticket->usage = mrt_user_take(session->agent, peer->user, peer->pid, ticket->queue);
+    if (!ticket->usage) {
+        mrt_desk_ticket_free(session->agent, ticket);
+        return MORTISE_EFULL;
+    }
+    ticket->waits = !ticket->observes;
+    if (ticket->observes)
+        mrt_usage_settle(ticket->usage);
+    return MORTISE_OK;
+}
+
 /* A command of a session that lives; false: no memory. */
-static bool take_command(struct mrt_desk_session *session, const struct mrt_frame_command *frame)
+static bool take_command(struct mrt_desk_session *session, struct mrt_frame_command *frame)
 {
     struct mrt_agent *agent = session->agent;
     const struct mrt_command *command = &frame->command;
-    struct mrt_desk_ticket *ticket = mrt_desk_find(&agent->desk, command->ticket);
-    mrt_error_clear();
-    int error = check(agent, frame);
-    if (error == MORTISE_OK && agent->drains && command->type == MRT_APPEND && !ticket)
-        error = mrt_error(MORTISE_EUNREACHABLE, "the agent is ending");
-    if (error != MORTISE_OK) {
-        fail(session, command->serial, error);
-        return true;
-    }
-    if (ticket && (ticket->session != session || ticket->is_leaving)) {
+    struct mrt_desk_ticket *ticket = mrt_desk_find(&agent->desk, command->ticket), *entry = NULL;
+    bool has_limits = session->peer->user->limits;
+    char full[MRT_FULL_NAME_SIZE];
+    if ((ticket && (ticket->session != session || ticket->is_leaving)) ||
+        (!ticket && has_limits && needs_ticket(command))) {
         answer_absent(session, command);
         return true;
     }
-    if (!ticket && needs_entry(command) && !mrt_desk_ticket_new(session, frame)) {
-        fail(session, command->serial, MORTISE_ENOMEM);
+    mrt_error_clear();
+    int error = mrt_desk_place_name(session->peer, &frame->queue, full);
+    if (error == MORTISE_OK)
+        error = check(session->peer, ticket, frame);
+    if (error == MORTISE_OK && has_limits)
+        error = mrt_desk_permit(session, ticket, frame);
+    if (error == MORTISE_OK && agent->drains && command->type == MRT_APPEND && !ticket)
+        error = mrt_error(MORTISE_EUNREACHABLE, "the agent is ending");
+    if (error == MORTISE_OK && !ticket && needs_entry(command))
+        error = new_entry(session, frame, &entry);
+    if (error != MORTISE_OK) {
+        fail(session, command->serial, error);
         return true;
     }
     if (command->type == MRT_OBSERVE && !command->once)
         mrt_desk_find(&agent->desk, command->ticket)->is_asked = true;
     if (!mrt_desk_pass(session, frame)) {
-        if (!ticket && needs_entry(command))
-            mrt_desk_ticket_free(agent, mrt_desk_find(&agent->desk, command->ticket));
+        if (entry)
+            mrt_desk_ticket_free(agent, entry);
         fail(session, command->serial, MORTISE_ENOMEM);
     }
     return true;

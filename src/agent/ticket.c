@@ -8,6 +8,7 @@
  * store would do the same only if the agent died.
  */
 #include "agent/peer.h"
+#include "agent/rights.h"
 
 #include "core/rule.h"
 #include "store/agent/frame.h"
@@ -39,6 +40,8 @@ struct mrt_desk_ticket *mrt_desk_ticket_new(struct mrt_desk_session *session,
     ticket->weight = command->weight;
     ticket->capacity = command->capacity;
     ticket->delay = command->delay;
+    ticket->claim = command->claim;
+    ticket->reads = mrt_desk_reads(frame);
     ticket->timer.kind = MRT_DESK_TICKET;
     HASH_ADD(hh, desk->tickets, id, sizeof ticket->id, ticket);
     if (!ticket->hh.tbl) {
@@ -49,11 +52,24 @@ struct mrt_desk_ticket *mrt_desk_ticket_new(struct mrt_desk_session *session,
     return ticket;
 }
 
+/* It is held from now on, of a user who has limits. */
+static void settle(struct mrt_desk_ticket *ticket)
+{
+    mrt_time hold = ticket->user->limits->hold;
+    mrt_usage_settle(ticket->usage);
+    ticket->waits = false;
+    if (hold > 0)
+        mrt_heap_set(&ticket->session->agent->desk.timers, &ticket->timer,
+                     mrt_time_add(mrt_time_now(), hold));
+}
+
 static void set_granted(struct mrt_desk_ticket *ticket, bool is_granted)
 {
     if (ticket->session && ticket->is_granted != is_granted) {
         ticket->session->granted += is_granted ? 1 : (size_t)-1;
         ticket->session->agent->counters.grants += is_granted;
+        if (is_granted && ticket->waits)
+            settle(ticket);
     }
     ticket->is_granted = is_granted;
 }
@@ -83,6 +99,8 @@ void mrt_desk_ticket_free(struct mrt_agent *agent, struct mrt_desk_ticket *ticke
     HASH_DEL(agent->desk.tickets, ticket);
     unkeep(agent, ticket);
     leave_session(ticket);
+    if (ticket->usage)
+        mrt_user_give_back(ticket->user, ticket->usage, ticket->waits);
     free(ticket);
 }
 
@@ -120,6 +138,7 @@ static void wake_others(struct mrt_agent *agent, const struct mrt_desk_ticket *k
 void mrt_desk_ticket_leave(struct mrt_agent *agent, struct mrt_desk_ticket *ticket, bool died)
 {
     bool is_kept = died && ticket->is_granted && ticket->delay > 0;
+    mrt_heap_clear(&agent->desk.timers, &ticket->timer);
     if (ticket->observes) {
         mrt_desk_ticket_free(agent, ticket);
         return;
@@ -139,7 +158,10 @@ void mrt_desk_ticket_leave(struct mrt_agent *agent, struct mrt_desk_ticket *tick
 
 void mrt_desk_ticket_timer(struct mrt_agent *agent, struct mrt_desk_ticket *ticket)
 {
-    request_removal(agent, ticket);
+    if (ticket->session && !ticket->is_leaving)
+        mrt_desk_overstay(ticket->session);
+    else
+        request_removal(agent, ticket);
 }
 
 /* Whether the store, or what was asked of it, says that the client has it no longer. */

@@ -10,6 +10,7 @@
 #include "agent/user.h"
 
 #include "agent/peer.h"
+#include "base/error.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -42,7 +43,12 @@ struct mrt_user *mrt_user_find(struct mrt_agent *agent, uid_t uid, bool is_serve
 void mrt_users_free(struct mrt_agent *agent)
 {
     struct mrt_user *user, *next;
+    struct mrt_usage *usage, *next_usage;
     HASH_ITER (hh, agent->users, user, next) {
+        HASH_ITER (hh, user->names, usage, next_usage) {
+            HASH_DEL(user->names, usage);
+            free(usage);
+        }
         HASH_DEL(agent->users, user);
         free(user);
     }
@@ -91,20 +97,20 @@ static const char *find_limit(const struct mrt_user *user, const struct mrt_usag
 }
 
 struct mrt_usage *mrt_user_take(struct mrt_agent *agent, struct mrt_user *user, pid_t pid,
-                                const char *name, struct mrt_reply *reply)
+                                const char *name)
 {
     struct mrt_usage *usage;
     HASH_FIND(hh, user->names, name, strlen(name), usage);
     const char *limit = find_limit(user, usage);
     if (limit) {
         mrt_user_log(agent, user, pid, MRT_REFUSAL_LIMIT, "he has all the %s of his limit", limit);
-        mrt_reply_error(reply, "FULL user %u has all the %s of his limit", user->uid, limit);
+        mrt_error(MORTISE_EFULL, "user %u has all the %s of his limit", user->uid, limit);
         return NULL;
     }
     if (!usage)
         usage = new_usage(user, name);
     if (!usage) {
-        mrt_reply_error(reply, "FULL the agent has no memory for another lock");
+        mrt_error(MORTISE_EFULL, "the agent has no memory for another lock");
         return NULL;
     }
     usage->tickets++;

@@ -6,7 +6,6 @@
 #define MRT_AGENT_USER_H
 
 #include "agent/access.h"
-#include "base/reply.h"
 #include "core/uthash.h"
 
 struct mrt_agent;
@@ -24,6 +23,7 @@ struct mrt_user {
     uid_t uid;
     const struct mrt_limits *limits; /* NULL: none, the agent's own user and root */
     uint64_t connections, tickets, bytes;
+    unsigned operations; /* of the worker: operate.c */
     struct mrt_usage *names;
     bool has_logged[MRT_REFUSALS];
     UT_hash_handle hh;
@@ -32,9 +32,10 @@ struct mrt_user {
 /* `is_served`: he is not only refused. NULL: no memory, or there are too many users. */
 struct mrt_user *mrt_user_find(struct mrt_agent *agent, uid_t uid, bool is_served);
 void mrt_users_free(struct mrt_agent *agent);
-/* Counts one more lock that waits for this full name. NULL: the reply says which limit it is. */
+/* Counts one more lock that waits for this full name. NULL: MORTISE_EFULL, whose particulars say
+   which limit it is. */
 struct mrt_usage *mrt_user_take(struct mrt_agent *agent, struct mrt_user *user, pid_t pid,
-                                const char *name, struct mrt_reply *reply);
+                                const char *name);
 /* It does not wait any more. */
 void mrt_usage_settle(struct mrt_usage *usage);
 /* It is gone; `waits`: it waited until now. */

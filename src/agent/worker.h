@@ -40,6 +40,7 @@ struct mrt_operation {
     enum mrt_operation_kind kind;
     struct mrt_peer *peer; /* who waits; NULL: gone. Not the worker's */
     bool is_done;          /* the same */
+    struct mrt_user *user; /* who began it, and has limits; NULL: none. The same */
     bool by_prefix;
     uint64_t fence;
     int error;

@@ -181,6 +181,32 @@ def open_tickets_without_end():
             time.sleep(0.01)
 
 
+def frame(*words):
+    texts = [str(word).encode() for word in words]
+    return b"*%d\r\n" % len(texts) + b"".join(b"$%d\r\n%s\r\n" % (len(text), text) for text in texts)
+
+
+def flood_by_the_port():
+    """By the protocol of agent: sessions and tickets without end, and lists of all there is."""
+    sent = frame("MORTISE", 1, "evil") + frame("LIST", "prefix", "mortise/")
+    for i in range(1, 10001):
+        session, ticket = f"{i // 50 + 1:032x}", f"{i:032x}"
+        if i % 50 == 0:
+            sent += frame("START", 3 * i, session)
+        sent += frame("APPEND", 3 * i + 1, session, ticket, f"mortise/evil/{i % 7}", "", "", 1, 1,
+                      "mutex")
+        sent += frame("REMOVE", 3 * i + 2, session, ticket, f"mortise/evil/{i % 7}")
+    while True:
+        try:
+            client = Client()
+            client.socket.settimeout(0.1)
+            for at in range(0, len(sent), 4096):
+                client.socket.sendall(sent[at:at + 4096])
+                client.socket.recv(65536)
+        except (OSError, EOFError):
+            pass
+
+
 def spin():
     while True:
         pass
@@ -190,7 +216,7 @@ HOSTILE = {"flood": lambda: flood(b"PING\r\n" * 100, True),
            "deaf": lambda: flood(b"ECHO " + b"x" * 4000 + b"\r\n", False),
            "garbage": lambda: flood(b"*99\r\n\0\xff", True),
            "connect": connect_without_end, "stall": stall_with_half_frames,
-           "tickets": open_tickets_without_end, "spin": spin}
+           "tickets": open_tickets_without_end, "port": flood_by_the_port, "spin": spin}
 
 
 def be_hostile():

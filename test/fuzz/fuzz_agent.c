@@ -2,7 +2,8 @@
 /*
  * Clients of the agent that send any bytes: three connections to an agent on the store in memory.
  * The input is chunks: a byte says which connection, whether it is closed, and how many bytes of
- * the rest it sends; a turn of the agent follows each.
+ * the rest it sends; a turn of the agent follows each. The last connection is that of a user of a
+ * policy.
  *
  * Invariant: no connection is told that it has a mutex while another one has it.
  */
@@ -13,15 +14,36 @@
 #include "base/uri.h"
 #include "store/stores.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define CONNECTIONS 3
+#define GUEST 4242
 
 static struct mrt_agent agent;
 static int ends[CONNECTIONS];
+
+static struct mrt_access *read_policy(void)
+{
+    static const char text[] = "allow user 4242 acquire list cells on a\n"
+                               "allow user 4242 shared adopt revoke break on b\n"
+                               "limit user 4242 tickets 5 names 3 waiters 2 bytes 20000 hold 1ms\n"
+                               "namespace %u\n";
+    struct mrt_access *access = NULL;
+    char path[32];
+    int fd = memfd_create("policy", MFD_CLOEXEC);
+    require(fd >= 0 && fchmod(fd, 0600) == 0);
+    require(write(fd, text, sizeof text - 1) == sizeof text - 1);
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    require(mrt_access_read(path, &access) == MORTISE_OK);
+    close(fd);
+    return access;
+}
 
 static void open_agent(void)
 {
@@ -38,7 +60,19 @@ static void open_agent(void)
     require(mrt_driver_open(&agent.driver, &config, ops, &uri, &options, true, NULL, NULL) ==
             MORTISE_OK);
     agent.driver.tap = mrt_desk_tap;
+    agent.access = read_policy();
     require(mrt_worker_open(&agent.worker, "memory:agent", ops) == MORTISE_OK);
+}
+
+/* The newest connection becomes one of a user who has limits. */
+static void make_guest(void)
+{
+    struct mrt_peer *peer = TAILQ_LAST(&agent.peers, mrt_peer_list);
+    peer->user->connections--;
+    peer->user = mrt_user_find(&agent, GUEST, true);
+    require(peer->user && mrt_access_find(agent.access, GUEST, NULL, 0, &peer->rules));
+    peer->user->connections++;
+    snprintf(peer->space, sizeof peer->space, "%d/", GUEST);
 }
 
 static void connect_one(int i)
@@ -47,6 +81,8 @@ static void connect_one(int i)
     require(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, pair) == 0);
     ends[i] = pair[0];
     mrt_peer_accept(&agent, pair[1]);
+    if (i == CONNECTIONS - 1)
+        make_guest();
 }
 
 /* One turn, as the agent's loop has it. */
@@ -123,6 +159,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     mrt_driver_close(&agent.driver, mrt_time_now() + MRT_SECOND);
     mrt_desk_free(&agent.desk);
     close(agent.epoll);
+    const struct mrt_user *guest = mrt_user_find(&agent, GUEST, true);
+    require(guest && guest->tickets == 0 && !guest->names && guest->bytes == 0);
     mrt_users_free(&agent);
+    mrt_access_free(agent.access);
     return 0;
 }
