@@ -33,8 +33,8 @@ static void show(struct mrt_k8s_job *job, struct mrt_k8s_ticket *ticket, bool gr
     event->fence = granted ? mrt_k8s_fence(json) : 0;
     event->fence_span = 1;
     event->weight_ahead = granted ? 0 : 1;
-    event->others_behind = granted; /* nobody knows */
-    event->recheck = granted ? MRT_K8S_RECHECK_HELD : job->store->address.lease / 3;
+    event->others_behind = granted;                               /* nobody knows */
+    event->recheck = granted ? 0 : job->store->address.lease / 3; /* renewals look */
     event->revoked = granted ? ticket->revoked : 0;
     mrt_k8s_answer(job, MRT_VIEW);
 }

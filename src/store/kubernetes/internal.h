@@ -55,7 +55,6 @@
 #include "store/kubernetes/name.h"
 #include "store/kubernetes/wire.h"
 
-#define MRT_K8S_RECHECK_HELD (10 * MRT_SECOND)
 #define MRT_K8S_TRIES_MAX 10
 #define MRT_K8S_KIND_SIZE 32
 
@@ -132,7 +131,7 @@ struct mrt_k8s_queue {
     bool anew;         /* the next one begins with what is there */
     mrt_time again;    /* when it may begin again */
     mrt_time released; /* when a ticket of this client was released */
-    mrt_time idle;     /* since when nobody needs it; 0: it is needed */
+    mrt_time idle;     /* since when nobody needs its watch; 0: somebody does */
     unsigned failures;
     char name[MRT_K8S_NAME_SIZE]; /* of the Lease */
     char full[];

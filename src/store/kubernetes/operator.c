@@ -255,5 +255,5 @@ int mrt_k8s_init(const struct mrt_uri *uri, mortise_text_callback print, void *a
     if (error == MORTISE_OK)
         error = read_leases(&operation, NULL, "limit=1");
     close_operation(&operation);
-    return error == MORTISE_ENOTHELD ? MORTISE_ESTORE : error;
+    return error == MORTISE_ENOTHELD ? MORTISE_ESETUP : error;
 }

@@ -366,17 +366,25 @@ static void tend_watch(struct mrt_k8s_queue *queue, mrt_time now)
 
 /* ------------------------------------------------------------------ ticks */
 
-static bool is_needed(const struct mrt_k8s_queue *queue)
-{
-    return !TAILQ_EMPTY(&queue->jobs) || !TAILQ_EMPTY(&queue->tickets) ||
-           !TAILQ_EMPTY(&queue->observers);
-}
-
 /* The record is over, by this client's clock. */
 static void tend_record(struct mrt_k8s_queue *queue, mrt_time now)
 {
     if (is_watched(queue) && mrt_k8s_queue_is_free(queue, now))
         compare(queue, now);
+}
+
+/* Ends what nobody needs. */
+static void rest(struct mrt_k8s_queue *queue, mrt_time now)
+{
+    if (!TAILQ_EMPTY(&queue->jobs) || is_watched(queue)) {
+        queue->idle = 0;
+    } else if (queue->idle == 0) {
+        queue->idle = now;
+    } else if (now >= queue->idle + KEPT) {
+        end_watch(queue);
+        if (TAILQ_EMPTY(&queue->tickets))
+            free_queue(queue);
+    }
 }
 
 void mrt_k8s_queues_tick(struct mrt_k8s_store *store, mrt_time now)
@@ -386,12 +394,7 @@ void mrt_k8s_queues_tick(struct mrt_k8s_store *store, mrt_time now)
         run(queue);
         tend_watch(queue, now);
         tend_record(queue, now);
-        if (is_needed(queue))
-            queue->idle = 0;
-        else if (queue->idle == 0)
-            queue->idle = now;
-        else if (now >= queue->idle + KEPT)
-            free_queue(queue);
+        rest(queue, now);
     }
 }
 
@@ -403,7 +406,7 @@ mrt_time mrt_k8s_queues_next(const struct mrt_k8s_store *store)
         mrt_time end = mrt_k8s_lease_end(&queue->lease);
         if (queue->broken)
             return 0;
-        if (queue->idle > 0)
+        if (queue->idle > 0 && (queue->watch || TAILQ_EMPTY(&queue->tickets)))
             next = mrt_time_min(next, queue->idle + KEPT);
         if (is_watched(queue) && may_begin_watch(queue))
             next = mrt_time_min(next, queue->again);

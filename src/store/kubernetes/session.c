@@ -30,8 +30,11 @@ static void on_started(void *argument, const struct mrt_rest_reply *reply)
     if (reply->outcome != MRT_REST_DONE) {
         bool unknown = reply->outcome == MRT_REST_UNKNOWN;
         bool absent = reply->error == MORTISE_ENOTHELD;
-        mrt_k8s_fail(job, unknown || absent ? MORTISE_EUNREACHABLE : reply->error, "%s",
-                     reply->text);
+        mrt_k8s_fail(job,
+                     unknown  ? MORTISE_EUNREACHABLE
+                     : absent ? MORTISE_ESETUP
+                              : reply->error,
+                     "%s", reply->text);
         return;
     }
     if (!session && (session = calloc(1, sizeof *session))) {

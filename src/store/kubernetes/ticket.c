@@ -126,7 +126,8 @@ static void give_up(struct mrt_k8s_job *job, const struct mrt_rest_reply *reply)
             mrt_k8s_ticket_drop(ticket);
         else if (ticket)
             ticket->told = false;
-        mrt_k8s_fail(job, reply->error == MORTISE_ENOTHELD ? MORTISE_ESTORE : reply->error, "%s",
+        /* There is no namespace, or no such interface. */
+        mrt_k8s_fail(job, reply->error == MORTISE_ENOTHELD ? MORTISE_ESETUP : reply->error, "%s",
                      reply->text);
         return;
     }
@@ -169,7 +170,8 @@ static void on_written(void *argument, const struct mrt_rest_reply *reply)
     struct mrt_k8s_ticket *ticket = mrt_k8s_ticket_find(job);
     bool created = !queue->lease.json && reply->error == MORTISE_ENOTHELD;
     bool unknown = reply->outcome == MRT_REST_UNKNOWN;
-    if (reply->outcome == MRT_REST_DONE) {
+    bool again = ++job->tries < MRT_K8S_TRIES_MAX;
+    if (reply->outcome == MRT_REST_DONE && again) {
         mrt_k8s_queue_set(queue, reply->json);
         if (ticket && mrt_k8s_is_holder(reply->json, ticket->id)) {
             ticket->sent = job->sent;
@@ -182,7 +184,7 @@ static void on_written(void *argument, const struct mrt_rest_reply *reply)
     if (ticket)
         ticket->doubtful |= unknown;
     queue->lease.known = false;
-    if ((unknown || (is_late(reply) && !created)) && ++job->tries < MRT_K8S_TRIES_MAX)
+    if ((unknown || (is_late(reply) && !created)) && again)
         mrt_k8s_go_on(job);
     else
         give_up(job, reply);
@@ -225,20 +227,23 @@ static void on_renewal_read(void *argument, const struct mrt_rest_reply *reply)
 
 static void on_renewed(void *argument, const struct mrt_rest_reply *reply)
 {
+    static const struct mrt_rest_reply foreign = {.outcome = MRT_REST_UNKNOWN,
+                                                  .text = "the answers are no Lease"};
     struct mrt_k8s_ticket *ticket = argument;
     ticket->renewal = NULL;
-    if (reply->outcome == MRT_REST_DONE) {
+    bool done = reply->outcome == MRT_REST_DONE;
+    if (done && mrt_k8s_is_holder(reply->json, ticket->id)) {
         ticket->sent = ticket->renewing;
         ticket->proves = false;
         mrt_k8s_queue_set(ticket->queue, reply->json);
         return;
     }
     ticket->queue->lease.known = false;
-    if ((reply->outcome == MRT_REST_UNKNOWN || is_late(reply)) &&
+    if ((done || reply->outcome == MRT_REST_UNKNOWN || is_late(reply)) &&
         ++ticket->renewals < MRT_K8S_TRIES_MAX)
         renew(ticket);
     else
-        note_failure(ticket, reply);
+        note_failure(ticket, done ? &foreign : reply);
 }
 
 /* The Lease may be another by now: then the server refuses the write, and the Lease is read. */

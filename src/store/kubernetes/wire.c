@@ -100,20 +100,42 @@ static void authorize(const struct mrt_rest_call *call, char text[MRT_REST_TOKEN
 static const struct {
     long status;
     int error;
-    const char *advice;
 } refusals[] = {
-    {400, MORTISE_ESTORE, ""},
-    {401, MORTISE_EPERMISSION, "; see credentials= and tls_cert="},
-    {403, MORTISE_EPERMISSION, "; doc/kubernetes.md has the rights that are enough"},
-    {404, MORTISE_ENOTHELD, ""},
-    {405, MORTISE_ESTORE, ""},
-    {409, MORTISE_ECONFLICT, ""},
-    {410, MORTISE_ESTORE, ""},
-    {413, MORTISE_ESTORE, ""},
-    {415, MORTISE_ESTORE, ""},
-    {422, MORTISE_ESTORE, ""},
-    {429, MORTISE_EUNREACHABLE, ""}, /* too many requests: later */
+    {400, MORTISE_ESTORE},   {401, MORTISE_EPERMISSION},  {403, MORTISE_EPERMISSION},
+    {404, MORTISE_ENOTHELD}, {405, MORTISE_ESTORE},       {409, MORTISE_ECONFLICT},
+    {410, MORTISE_ESTORE},   {413, MORTISE_ESTORE},       {415, MORTISE_ESTORE},
+    {422, MORTISE_ESTORE},   {429, MORTISE_EUNREACHABLE}, /* too many requests: later */
 };
+
+/* The token, or the lack of one, is not accepted. */
+static void say_unknown(struct mrt_k8s_wire *wire, struct mrt_rest_verdict *verdict)
+{
+    const char *path = wire->address->token;
+    verdict->text = wire->said;
+    verdict->again = *path;
+    explicit_bzero(wire->token, sizeof wire->token);
+    if (*path)
+        snprintf(wire->said, sizeof wire->said, "the server does not know the token of %.80s",
+                 path);
+    else
+        snprintf(wire->said, sizeof wire->said,
+                 "the server wants a token or a certificate: credentials=, tls_cert=");
+}
+
+/* The server's own words are too long for a line. */
+static void say_forbidden(struct mrt_k8s_wire *wire, const struct mrt_rest_call *call,
+                          struct mrt_rest_verdict *verdict)
+{
+    bool reads = strcmp(call->method, "GET") == 0, one = strstr(call->path, "/leases/");
+    const char *verb = !reads       ? strcmp(call->method, "PUT") == 0 ? "update" : "create"
+                       : call->line ? "watch"
+                       : one        ? "get"
+                                    : "list";
+    snprintf(wire->said, sizeof wire->said,
+             "this account may not %s leases in the namespace \"%s\"", verb, wire->address->space);
+    verdict->text = wire->said;
+    verdict->advice = ": mortise init --print-acl prints the Role it needs";
+}
 
 static void refused(const struct mrt_rest_call *call, size_t row, const char *message,
                     struct mrt_rest_verdict *verdict)
@@ -121,11 +143,11 @@ static void refused(const struct mrt_rest_call *call, size_t row, const char *me
     struct mrt_k8s_wire *wire = call->wire->owner;
     verdict->outcome = MRT_REST_REFUSED;
     verdict->error = refusals[row].error;
-    verdict->advice = refusals[row].advice;
     verdict->text = *message ? message : "refused, without words";
-    verdict->again = refusals[row].status == 401 && *wire->address->token;
-    if (verdict->again)
-        explicit_bzero(wire->token, sizeof wire->token);
+    if (refusals[row].status == 401)
+        say_unknown(wire, verdict);
+    else if (refusals[row].status == 403)
+        say_forbidden(wire, call, verdict);
 }
 
 static void judge(const struct mrt_rest_call *call, long status, struct json_object *json,

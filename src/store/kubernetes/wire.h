@@ -26,6 +26,7 @@ struct mrt_k8s_wire {
     char token[MRT_REST_TOKEN_MAX - 8]; /* "": none, or it could not be read */
     struct timespec changed;            /* of the file that it is of */
     ino_t file;
+    char said[128]; /* of the newest refusal, in our words */
 };
 
 /* MORTISE_OK, ENOMEM. The address is the owner's. */
