@@ -68,8 +68,7 @@ struct mrt_k8s_session {
     struct mrt_k8s_job *renewal, *stop;
     unsigned leaving; /* tickets that the STOP removes */
     bool ended;       /* a STOP has come */
-    bool failed;      /* a part of the renewal, or of the STOP, has failed: */
-    int error;        /* 0: its outcome is unknown */
+    bool failed;      /* a part of the renewal, or of the STOP, has failed */
     char detail[MRT_JOB_DETAIL_SIZE];
 };
 
@@ -127,6 +126,7 @@ struct mrt_k8s_queue {
     struct mrt_k8s_lease lease;
     struct mrt_rest_call *watch;
     char version[64];  /* from which a watch can go on; "": from what is there */
+    bool refuted;      /* a write showed that the known version is not the server's */
     bool broken;       /* the watch cannot go on */
     bool anew;         /* the next one begins with what is there */
     mrt_time again;    /* when it may begin again */

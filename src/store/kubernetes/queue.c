@@ -247,7 +247,8 @@ static bool is_old(const struct mrt_k8s_queue *queue, struct json_object *json)
     struct json_object *known = queue->lease.json;
     struct json_object *old = mrt_rest_member(known, "metadata");
     struct json_object *new = mrt_rest_member(json, "metadata");
-    return strcmp(mrt_rest_string(old, "uid"), mrt_rest_string(new, "uid")) == 0 &&
+    return !queue->refuted &&
+           strcmp(mrt_rest_string(old, "uid"), mrt_rest_string(new, "uid")) == 0 &&
            mrt_rest_number(new, "resourceVersion") < mrt_rest_number(old, "resourceVersion");
 }
 
@@ -258,6 +259,7 @@ void mrt_k8s_queue_set(struct mrt_k8s_queue *queue, struct json_object *json)
         queue->lease.known = true;
         return;
     }
+    queue->refuted = false; /* its versions may have gone back: a server was restored */
     mrt_k8s_lease_set(&queue->lease, json, now);
     snprintf(queue->version, sizeof queue->version, "%s", mrt_k8s_version(json));
     compare(queue, now);

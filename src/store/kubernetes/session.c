@@ -88,7 +88,7 @@ static void renew(struct mrt_k8s_job *job, struct mrt_k8s_session *session)
     session->renewal = job;
     session->renewed = mrt_time_now();
     session->failed = false;
-    session->error = 0;
+    session->detail[0] = '\0';
     for_tickets(job->store, session, renew_held);
 }
 

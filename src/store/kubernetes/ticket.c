@@ -114,6 +114,13 @@ static bool is_late(const struct mrt_rest_reply *reply)
            (reply->error == MORTISE_ECONFLICT || reply->error == MORTISE_ENOTHELD);
 }
 
+/* A write has not been done, or nobody knows: the Lease is read before the next. */
+static void doubt_known(struct mrt_k8s_queue *queue, const struct mrt_rest_reply *reply)
+{
+    queue->lease.known = false;
+    queue->refuted |= is_late(reply);
+}
+
 /* ----------------------------------------------------------- steps of a command */
 
 /* The job cannot go on. FAILED only if nothing was done. */
@@ -183,7 +190,7 @@ static void on_written(void *argument, const struct mrt_rest_reply *reply)
     job->doubt |= unknown;
     if (ticket)
         ticket->doubtful |= unknown;
-    queue->lease.known = false;
+    doubt_known(queue, reply);
     if ((unknown || (is_late(reply) && !created)) && again)
         mrt_k8s_go_on(job);
     else
@@ -207,7 +214,6 @@ static void note_failure(struct mrt_k8s_ticket *ticket, const struct mrt_rest_re
     struct mrt_k8s_session *session = ticket->session;
     ticket->proves = false;
     session->failed = true;
-    session->error = reply->outcome == MRT_REST_UNKNOWN ? 0 : reply->error;
     snprintf(session->detail, sizeof session->detail, "Kubernetes: %.200s", reply->text);
 }
 
@@ -238,7 +244,7 @@ static void on_renewed(void *argument, const struct mrt_rest_reply *reply)
         mrt_k8s_queue_set(ticket->queue, reply->json);
         return;
     }
-    ticket->queue->lease.known = false;
+    doubt_known(ticket->queue, reply);
     if ((done || reply->outcome == MRT_REST_UNKNOWN || is_late(reply)) &&
         ++ticket->renewals < MRT_K8S_TRIES_MAX)
         renew(ticket);

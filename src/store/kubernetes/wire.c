@@ -150,6 +150,11 @@ static void refused(const struct mrt_rest_call *call, size_t row, const char *me
         say_forbidden(wire, call, verdict);
 }
 
+static bool is_status(struct json_object *json)
+{
+    return strcmp(mrt_rest_string(json, "kind"), "Status") == 0;
+}
+
 static void judge(const struct mrt_rest_call *call, long status, struct json_object *json,
                   struct mrt_rest_verdict *verdict)
 {
@@ -157,8 +162,10 @@ static void judge(const struct mrt_rest_call *call, long status, struct json_obj
     if (status >= 200 && status < 300 &&
         (json_object_is_type(json, json_type_object) || call->line))
         return;
+    /* A proxy before the server says nothing about Leases by its own 404. */
+    bool is_word = (status != 404 && status != 409) || is_status(json);
     for (size_t i = 0; i < sizeof refusals / sizeof refusals[0]; i++)
-        if (refusals[i].status == status) {
+        if (refusals[i].status == status && is_word) {
             refused(call, i, message, verdict);
             return;
         }
