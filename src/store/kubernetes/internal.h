@@ -38,7 +38,8 @@
  *
  * Nothing holds longer than its record counts for others if their clocks run at most 1.5 % faster
  * or slower than they should, as everywhere in mortise. client-go's holders stop at their
- * RenewDeadline, which is shorter than their lease.
+ * RenewDeadline, which is shorter than their lease. Older versions of it wait for the LeaseDuration
+ * of their own configuration, and not for the record's: beside them `lease` must not be longer.
  *
  * Threads: calls on one store come one at a time, from any thread; operators' at any time.
  */
