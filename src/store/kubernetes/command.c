@@ -54,7 +54,7 @@ static bool is_mismatch(struct mrt_k8s_job *job, struct mrt_k8s_ticket *ticket)
     struct json_object *json = job->queue->lease.json;
     const char *kind = mrt_k8s_note(json, "kind"), *full = mrt_k8s_full_name(json);
     bool other = json && strcmp(full, job->queue->full) != 0 && strcmp(full, job->queue->name) != 0;
-    bool mixed = job->fresh && *kind && strcmp(kind, ticket->kind) != 0 &&
+    bool mixed = job->fresh && ticket && *kind && strcmp(kind, ticket->kind) != 0 &&
                  !mrt_k8s_queue_is_free(job->queue, mrt_time_now());
     if (!other && !mixed)
         return false;
