@@ -107,7 +107,8 @@ static struct mrt_user *admit(struct mrt_agent *agent, int fd, const struct ucre
                              : "-NOPERM this agent serves its own user and root\r\n");
         return NULL;
     }
-    if (!user || agent->peer_count >= agent->peers_max - (is_own ? 0 : kept_for_own(agent))) {
+    if (!user || agent->peer_count + agent->watch_count >=
+                     agent->peers_max - (is_own ? 0 : kept_for_own(agent))) {
         if (user)
             mrt_user_log(agent, user, who->pid, MRT_REFUSAL_LIMIT,
                          "the agent has %zu connections, as many as its descriptors allow",
@@ -134,6 +135,7 @@ struct mrt_peer *mrt_peer_new(struct mrt_agent *agent, int fd, uint32_t events)
     peer->agent = agent;
     peer->fd = fd;
     peer->watched = events;
+    peer->process_fd = -1;
     STAILQ_INIT(&peer->pending);
     return peer;
 }

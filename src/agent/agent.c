@@ -11,6 +11,7 @@
 #include "agent/agent.h"
 
 #include "agent/lock.h"
+#include "agent/process.h"
 #include "agent/socket.h"
 #include "base/epoll.h"
 #include "base/error.h"

@@ -13,6 +13,7 @@
  * released, or its peer is closed; its queue is referenced as long.
  */
 #include "agent/lock.h"
+#include "agent/process.h"
 #include "agent/rights.h"
 #include "base/error.h"
 #include "base/name.h"

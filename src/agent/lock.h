@@ -52,14 +52,6 @@ bool mrt_lock_any_held(const struct mrt_peer *peer);
 void mrt_ask(struct mrt_peer *peer, struct mrt_command *wanted, const struct mrt_resp_word *name,
              struct mrt_reply *reply);
 
-/* --------------------------------------------------------------- process.c */
-
-/* The process that made this connection, if it has locks; NULL: it has none. */
-struct mrt_peer *mrt_process_find(const struct mrt_peer *peer);
-/* The same, made if there is none; NULL: the process has ended, or is not seen here. */
-struct mrt_peer *mrt_process_open(struct mrt_peer *peer);
-void mrt_process_forget(struct mrt_peer *process);
-
 /* ------------------------------------------------------------------ list.c */
 
 void mrt_list(struct mrt_peer *peer, const struct mrt_resp_word *prefix, struct mrt_reply *reply);

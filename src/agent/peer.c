@@ -13,6 +13,7 @@
  * freed after the events of the turn, some of which may still name it.
  */
 #include "agent/lock.h"
+#include "agent/process.h"
 
 #include "base/epoll.h"
 
@@ -113,6 +114,7 @@ void mrt_peer_close(struct mrt_peer *peer)
         mrt_lock_drop(peer->waiting); /* a question */
     if (peer->is_process)
         mrt_process_forget(peer);
+    mrt_process_unwatch(peer);
     mrt_desk_close(peer);
     mrt_desk_forget_operation(peer);
     forget_bytes(peer);
@@ -283,11 +285,16 @@ static void read_some(struct mrt_peer *peer)
         close_read(peer);
 }
 
-void mrt_peer_event(struct mrt_peer *peer, uint32_t events)
+void mrt_peer_event(void *tag, uint32_t events)
 {
-    bool is_half_closed = events & EPOLLRDHUP;
+    bool is_half_closed = events & EPOLLRDHUP, has_died = (uintptr_t)tag & 1;
+    struct mrt_peer *peer = (struct mrt_peer *)((char *)tag - has_died);
     if (peer->state == MRT_PEER_GONE)
         return;
+    if (has_died) { /* it believes nothing, whoever has its connection open */
+        mrt_peer_close(peer);
+        return;
+    }
     /* All that a client sent before it shut its side is read, unless a LOCK waits: it has ended. */
     if (peer->is_process || events & (EPOLLHUP | EPOLLERR) ||
         (is_half_closed && !(events & EPOLLIN)) || (is_half_closed && peer->waiting)) {

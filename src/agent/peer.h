@@ -47,6 +47,7 @@ struct mrt_peer {
     bool is_process; /* of BIND PROCESS: `fd` is a pidfd (process.c) */
     mrt_time since;  /* when it connected, or the process began */
     int fd;
+    int process_fd;   /* a pidfd of who connected, with whom it ends; -1: none */
     uint32_t watched; /* the events registered with epoll */
     pid_t pid;
     struct mrt_user *user;
@@ -116,7 +117,7 @@ struct mrt_agent {
     char prefix[MRT_NAMESPACE_MAX + 2];               /* the namespace and "/" */
     struct mrt_peer *processes;                       /* by pid */
     struct mrt_peer_list peers, ended, flushes, gone; /* `ended` in the order of forget_at */
-    size_t peer_count, peers_max;
+    size_t peer_count, watch_count, peers_max;        /* watched: `process_fd` */
     bool pauses;  /* no connection is accepted: no descriptor or memory is left */
     bool resumes; /* one has been closed since */
     bool drains;
@@ -172,8 +173,9 @@ void mrt_peer_accept(struct mrt_agent *agent, int fd);
 struct mrt_peer *mrt_peer_new(struct mrt_agent *agent, int fd, uint32_t events);
 /* From now on it is one of the agent's. */
 void mrt_peer_join(struct mrt_peer *peer);
-/* Reads what has come, or finds that the client has gone. */
-void mrt_peer_event(struct mrt_peer *peer, uint32_t events);
+/* Reads what has come, or finds that the client has gone. `tag`: the peer, as epoll has it, or
+   mrt_process_tag. */
+void mrt_peer_event(void *tag, uint32_t events);
 /* Runs the commands behind a LOCK that has its reply, and sends the replies. */
 void mrt_peer_flush(struct mrt_peer *peer);
 /* Ends it for a reason of the agent's; its locks stay as agent.h says. */

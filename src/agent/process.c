@@ -7,10 +7,16 @@
  * once the process has ended, and then the peer is closed like a connection. It has no input and
  * no output.
  *
+ * A client session that asks for it ends with the process that connected: a killed client believes
+ * nothing, but its forked child may have the connection open. A child cannot hold by the session:
+ * the library refuses it. Beside a process that is not seen here, the stream alone is believed.
+ *
  * A number of a process is used again. The kernel's SO_PEERPIDFD names the process that connected
  * itself; where there is none, the process of that number must have begun before it connected. A
  * connection belongs to a process if it has its number and its user, and was made while it lives.
  */
+#include "agent/process.h"
+
 #include "agent/lock.h"
 #include "base/epoll.h"
 #include "base/parameter.h"
@@ -54,21 +60,26 @@ static bool has_ended(int pidfd)
     return poll(&poll_for, 1, 0) != 0;
 }
 
-/* A descriptor of the process that made this connection; -1: it has ended, or is not seen here. */
-static int open_pidfd(const struct mrt_peer *peer)
+/* A descriptor of the process that made this connection; -1: it has ended, or is not seen here.
+ *is_gone: it has ended, for sure. */
+static int open_pidfd(const struct mrt_peer *peer, bool *is_gone)
 {
     int fd = -1;
     socklen_t size = sizeof fd;
+    *is_gone = false;
     if (peer->pid <= 0)
         return -1;
     if (getsockopt(peer->fd, SOL_SOCKET, SO_PEERPIDFD, &fd, &size) == 0)
         return fd;
+    *is_gone = errno == ESRCH || errno == EINVAL;
     if (errno != ENOPROTOOPT)
         return -1;
     fd = (int)syscall(SYS_pidfd_open, peer->pid, 0);
+    *is_gone = fd < 0 && errno == ESRCH;
     mrt_time begun = fd < 0 ? -1 : begun_at(peer->pid);
     if (fd >= 0 && begun >= 0 && begun <= peer->since)
         return fd;
+    *is_gone |= begun > peer->since;
     if (fd >= 0)
         close(fd);
     return -1;
@@ -92,7 +103,8 @@ struct mrt_peer *mrt_process_open(struct mrt_peer *peer)
     struct mrt_peer *process = mrt_process_find(peer);
     if (process)
         return process;
-    int fd = open_pidfd(peer);
+    bool is_gone;
+    int fd = open_pidfd(peer, &is_gone);
     process = fd < 0 || has_ended(fd) ? NULL : mrt_peer_new(agent, fd, EPOLLIN);
     if (process) {
         process->is_process = true;
@@ -118,4 +130,28 @@ void mrt_process_forget(struct mrt_peer *process)
     if (process->by_pid.tbl)
         HASH_DELETE(by_pid, process->agent->processes, process);
     process->by_pid.tbl = NULL;
+}
+
+void mrt_process_watch(struct mrt_peer *peer)
+{
+    bool is_gone;
+    if (peer->process_fd >= 0)
+        return;
+    int fd = open_pidfd(peer, &is_gone);
+    if (fd >= 0 && !mrt_epoll_watch(peer->agent->epoll, fd, EPOLLIN, mrt_process_tag(peer))) {
+        close(fd);
+        return;
+    }
+    peer->process_fd = fd;
+    peer->agent->watch_count += fd >= 0;
+    peer->quits |= is_gone;
+}
+
+void mrt_process_unwatch(struct mrt_peer *peer)
+{
+    if (peer->process_fd < 0)
+        return;
+    close(peer->process_fd); /* which takes it out of the epoll, too */
+    peer->process_fd = -1;
+    peer->agent->watch_count--;
 }

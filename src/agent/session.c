@@ -8,6 +8,7 @@
  * is made before each frame is read, so no answer joins what belongs to two store sessions.
  */
 #include "agent/peer.h"
+#include "agent/process.h"
 #include "agent/rights.h"
 #include "base/error.h"
 #include "base/name.h"
@@ -93,7 +94,7 @@ bool mrt_desk_greet(struct mrt_peer *peer, const struct mrt_resp_word *label)
     peer->session = session;
     write_abilities(&agent->driver, can);
     mrt_time lag = ops->lag ? ops->lag(agent->driver.store) : 0;
-    mrt_reply_array(&peer->output, 8);
+    mrt_reply_array(&peer->output, 9);
     mrt_frame_text(&peer->output, "MORTISE");
     mrt_frame_number(&peer->output, 1);
     mrt_frame_id(&peer->output, agent->desk.instance);
@@ -104,6 +105,7 @@ bool mrt_desk_greet(struct mrt_peer *peer, const struct mrt_resp_word *label)
     mrt_frame_number(&peer->output,
                      agent->has_lease ? lag + agent->lease / 10 * 3 : agent->lease / 14);
     mrt_frame_text(&peer->output, can);
+    mrt_reply_bulk(&peer->output, &(char){MRT_AGENT_SEES_PROCESS}, 1);
     return true;
 }
 
@@ -184,6 +186,8 @@ static void start(struct mrt_desk_session *session, const struct mrt_command *co
                     "the agent is ending");
         return;
     }
+    if (command->with_process)
+        mrt_process_watch(session->peer);
     session->asked = command->serial;
     if (is_there) {
         answer_started(session);

@@ -149,11 +149,12 @@ struct mrt_command {
     mrt_time delay;     /* APPEND: how long it stays if its session dies while it holds; 0: not */
     bool delay_is_host; /* that delay protects processes of this host alone: it may end with it */
     bool died;          /* STOP: the session was lost, and its holds with it */
-    const void *value;  /* APPEND, NULL: none; SET_VALUE; CELL_SET, NULL: delete */
-    size_t value_size;  /* at most MORTISE_VALUE_MAX */
-    uint64_t version;   /* CELL_SET: what the cell is to have now; 0: not to be there */
-    bool once;          /* OBSERVE: no CHANGED is wanted */
-    bool more;          /* another command or a call of `process` follows at once */
+    bool with_process; /* START: it ends when this process has ended, whoever has its descriptors */
+    const void *value; /* APPEND, NULL: none; SET_VALUE; CELL_SET, NULL: delete */
+    size_t value_size; /* at most MORTISE_VALUE_MAX */
+    uint64_t version;  /* CELL_SET: what the cell is to have now; 0: not to be there */
+    bool once;         /* OBSERVE: no CHANGED is wanted */
+    bool more;         /* another command or a call of `process` follows at once */
     /* The engine's own. */
     bool queued;      /* in the outbox, not fetched yet */
     bool outstanding; /* fetched, not answered yet */

@@ -66,3 +66,43 @@ faults() {
     echo "$output"
     [ "$status" -eq 0 ]
 }
+
+port() {
+    timeout 100 python3 "$BATS_TEST_DIRNAME/agent_port.py" "$@"
+}
+
+needs_namespaces() {
+    unshare --fork --pid --mount-proc true 2>/dev/null || skip "no PID namespaces"
+}
+
+@test "agent: a killed client's lock passes although its child has the connection, if it asked for it" {
+    start_agent
+    port ends_with_its_process
+    port ends_with_its_connection
+}
+
+@test "agent: a client whose process the agent does not see ends with its connection" {
+    needs_namespaces
+    AGENT_WITHIN=(unshare --fork --pid --mount-proc --kill-child)
+    start_agent
+    port ends_with_its_connection e
+}
+
+@test "agent: a client that was killed before it was read ends, also if its number is used again" {
+    needs_namespaces
+    unshare --fork --pid --mount-proc --kill-child bash -c '
+        "$MORTISE" agent --url "sqlite:$T/locks.db" --socket "$T/agent.sock" >"$T/agent.out" 3>&- &
+        until [ -s "$T/agent.out" ]; do sleep 0.02; done
+        timeout 100 python3 "$0" ends_with_a_process_whose_number_is_used_again "$!"
+    ' "$BATS_TEST_DIRNAME/agent_port.py"
+}
+
+# The library's client, in the package for Python.
+@test "agent: a killed program with the library loses its lock, a short-lived one keeps it for its child" {
+    export MORTISE_LIBRARY="${MORTISE%/*}/libmortise.so" MORTISE_URL="agent://$T/agent.sock"
+    [ -e "$MORTISE_LIBRARY" ] || skip "no shared library is built"
+    export PYTHONPATH="$BATS_TEST_DIRNAME/../../lang/python" PYTHONDONTWRITEBYTECODE=1
+    start_agent
+    port library_ends_with_its_process
+    port library_keeps_for_its_child
+}

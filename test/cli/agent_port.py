@@ -4,6 +4,7 @@ agent_port.py NAME [ARGUMENTS] runs one test at $T/agent.sock. Root runs it, and
 another when it connects."""
 import os
 import pwd
+import signal
 import sys
 import time
 
@@ -24,7 +25,7 @@ def identity():
 class Port(Client):
     """A connection of this user with a session of its own."""
 
-    def __init__(self, user, label="test"):
+    def __init__(self, user, label="test", flags=""):
         os.seteuid(pwd.getpwnam(user).pw_uid)
         try:
             super().__init__()
@@ -34,7 +35,12 @@ class Port(Client):
         self.send_words("MORTISE", 1, label)
         self.greeting = self.reply()
         assert self.greeting[0] == "MORTISE", self.greeting
-        assert self.ask("START")["type"] == "STARTED"
+        self.post("START", flags=flags)
+        if not flags:
+            self.is_started()
+
+    def is_started(self):
+        assert self.answer(1)["type"] == "STARTED"
 
     def send_words(self, *words):
         texts = [str(word).encode() for word in words]
@@ -330,6 +336,122 @@ def pays_for_what_he_does_not_read():
     ends = [one.reply() for one in lists]
     assert ends[0][1] in ("", "0"), ends
     assert Port("root").append("www/a")["type"] == "VIEW"
+
+
+# ---------------------------------------------------------------------------- its process
+
+
+def take(flags):
+    client = Port("root", flags=flags)
+    if flags:
+        client.is_started()
+    assert client.append("deploy")["type"] == "VIEW"
+    until(lambda: client.holds(client.ticket, "deploy"))
+    return client
+
+
+def send_and_not_read():
+    client = Port.__new__(Port)
+    Client.__init__(client)
+    client.send_words("MORTISE", 1, "")
+    client.send_words("START", 1, "1" * 32, "", "", "", "e")
+    client.send_words("APPEND", 2, "1" * 32, "2" * 32, "mortise/deploy", "", "", 1, 1, "mutex")
+    return client
+
+
+def take_by_the_library(short_lived):
+    import mortise  # pylint: disable=import-outside-toplevel,import-error
+    client = mortise.Client(short_lived=short_lived)
+    lock = client.lock("deploy")
+    lock.acquire()
+    return client, lock
+
+
+def hold_in_a_process(begin, *arguments):
+    """A process that holds "deploy" and has a child with the same descriptors: both numbers."""
+    told, tell = os.pipe()
+    holder = os.fork()
+    if holder == 0:
+        kept = begin(*arguments)
+        child = os.fork()
+        if child > 0:
+            os.write(tell, f"{child}\n".encode())
+        time.sleep(600)
+        os._exit(kept is None)
+    os.close(tell)
+    child = int(os.read(told, 100))
+    os.close(told)
+    return holder, child
+
+
+def kill_and_reap(pid):
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+
+
+def gets_it():
+    fence = Client().call("LOCK deploy 60000")
+    assert isinstance(fence, int), fence
+    return True
+
+
+def has_it_yet(child):
+    """The child, and nobody else: a time that is long for the agent, and short for the test."""
+    assert Client().call("LOCK deploy 300").startswith("TIMEOUT "), "its child has the connection"
+    os.kill(child, signal.SIGKILL)
+    return gets_it()
+
+
+def lets_go_at_once(holder, child):
+    assert Client().call("LOCK deploy 0").startswith("BUSY ")
+    kill_and_reap(holder)
+    assert gets_it()
+    os.kill(child, 0)
+    os.kill(child, signal.SIGKILL)
+
+
+def ends_with_its_process():
+    lets_go_at_once(*hold_in_a_process(take, "e"))
+
+
+def ends_with_its_connection():
+    """One that did not ask, or whose process the agent does not see."""
+    holder, child = hold_in_a_process(take, sys.argv[2] if len(sys.argv) > 2 else "")
+    kill_and_reap(holder)
+    assert has_it_yet(child)
+
+
+def library_ends_with_its_process():
+    lets_go_at_once(*hold_in_a_process(take_by_the_library, False))
+
+
+def library_keeps_for_its_child():
+    """As `mortise run` does for its guard."""
+    holder, child = hold_in_a_process(take_by_the_library, True)
+    kill_and_reap(holder)
+    assert has_it_yet(child)
+
+
+def ends_with_a_process_whose_number_is_used_again():
+    """It is killed before the agent has read what it sent. Run as the first process of a PID
+    namespace, where numbers can be chosen."""
+    agent = int(sys.argv[2])
+    os.kill(agent, signal.SIGSTOP)
+    holder, child = hold_in_a_process(send_and_not_read)
+    kill_and_reap(holder)
+    with open("/proc/sys/kernel/ns_last_pid", "w", encoding="ascii") as last:
+        last.write(str(holder - 1))
+    other = os.fork()
+    if other == 0:
+        time.sleep(600)
+        os._exit(0)
+    assert other == holder, (other, holder)
+    os.kill(agent, signal.SIGCONT)
+    until(lambda: "connections:1\r\n" not in Client().call("INFO"))
+    assert gets_it()
+    os.kill(child, 0)
+    os.kill(other, signal.SIGKILL)
+    os.kill(child, signal.SIGKILL)
 
 
 if __name__ == "__main__":

@@ -35,6 +35,7 @@ static const struct {
     {'l', offsetof(struct mrt_command, linger)},
     {'d', offsetof(struct mrt_command, died)},
     {'o', offsetof(struct mrt_command, once)},
+    {'e', offsetof(struct mrt_command, with_process)},
 };
 enum { FLAG_COUNT = sizeof flags / sizeof flags[0] };
 #define HAS_VALUE 'v'
@@ -164,7 +165,7 @@ static size_t count_words(const struct mrt_command *command)
         return 10;
     if (command->weight > 0)
         return 8;
-    return command->queue ? 7 : command->died ? 7 : 3;
+    return command->queue || command->died || command->with_process ? 7 : 3;
 }
 
 void mrt_frame_write_command(struct mrt_reply *output, const struct mrt_command *command)

@@ -33,6 +33,7 @@ struct mrt_agent_store {
     struct mrt_agent_address address;
     struct mrt_agent_greeting greeting; /* of the first connection: the others are to be alike */
     char *label;
+    bool is_kept; /* by who has its descriptors: the session does not end with this process */
     int epoll;
     struct mrt_agent_wire wire;
     bool is_greeted;       /* the connection's greeting has come */

@@ -15,6 +15,10 @@
  * one, so that the clients of an agent that was started again do not all come at once. An agent on
  * another store or of another namespace is refused.
  *
+ * A client that is killed holds nothing, but a forked child may have its socket open. So the agent
+ * is to watch the process, too. Not with MORTISE_SHORT_LIVED: the guard of `mortise run` is such a
+ * child, and the lock is to stay taken until the guard has ended the command.
+ *
  * Dates (rule 2). STARTED and RENEWED say how old the agent's proof of life was when the agent
  * answered, which is after the question was sent. So the proof is no older than the instant that
  * the question was sent, minus that age. No clock is shared, and nothing unasked is dated.
@@ -240,7 +244,10 @@ static bool send_command(struct mrt_agent_store *store, const struct mrt_command
         return false;
     }
     mrt_traffic_sent(&store->traffic);
-    mrt_frame_write_command(&store->wire.output, command);
+    struct mrt_command sent = *command;
+    sent.with_process =
+        command->type == MRT_START && store->greeting.sees_process && !store->is_kept;
+    mrt_frame_write_command(&store->wire.output, &sent);
     return true;
 }
 
@@ -342,6 +349,7 @@ static bool take_greeting(struct mrt_agent_store *store, const struct mrt_resp_c
                           "opened: open the client again",
                           store->address.path);
     store->is_greeted = error == MORTISE_OK;
+    store->greeting.sees_process = store->is_greeted && greeting.sees_process;
     if (error == MORTISE_EMISMATCH)
         store->error = error;
     return store->is_greeted;
@@ -413,6 +421,7 @@ int mrt_agent_open(const struct mrt_uri *uri, const struct mrt_store_options *op
     store->wire.fd = -1;
     store->epoll = epoll_create1(EPOLL_CLOEXEC);
     store->label = strdup(options->label ? options->label : "");
+    store->is_kept = options->short_lived;
     int error = store->epoll < 0
                     ? mrt_error(MORTISE_ENOMEM, "no descriptor left: %s", strerror(errno))
                 : store->label ? mrt_agent_address_read(uri, &store->address)

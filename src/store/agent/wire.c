@@ -257,8 +257,11 @@ int mrt_agent_greeting_read(const struct mrt_resp_command *frame,
         mrt_frame_read_number(&frame->words[5], &greeting->lease) &&
         mrt_frame_read_number(&frame->words[6], &greeting->lag) &&
         copy_word(&frame->words[7], greeting->can, sizeof greeting->can) && greeting->lease > 0 &&
-        greeting->lag >= 0)
+        greeting->lag >= 0) {
+        const struct mrt_resp_word *own = frame->count > 8 ? &frame->words[8] : NULL;
+        greeting->sees_process = own && memchr(own->text, MRT_AGENT_SEES_PROCESS, own->size);
         return MORTISE_OK;
+    }
     return mrt_error(MORTISE_EMISMATCH, "the agent is of another version of mortise");
 }
 

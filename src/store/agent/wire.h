@@ -37,6 +37,8 @@ enum {
     MRT_AGENT_CELLS = 'c',
     MRT_AGENT_CLAIMS_END = 'x'
 };
+/* The abilities of an agent itself, in the word behind those, which older agents leave out. */
+#define MRT_AGENT_SEES_PROCESS 'e'
 
 /* The greeting of an agent. */
 struct mrt_agent_greeting {
@@ -44,7 +46,8 @@ struct mrt_agent_greeting {
     char store[512]; /* its address */
     char prefix[MRT_NAMESPACE_MAX + 2];
     mrt_time lease, lag;
-    char can[32]; /* those letters */
+    char can[32];      /* those letters */
+    bool sees_process; /* a START may say `with_process` */
 };
 
 struct mrt_agent_wire {
