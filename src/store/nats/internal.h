@@ -66,6 +66,7 @@ struct mrt_nats_job {
     struct mrt_nats_streams streams;
     int stage;
     unsigned tries, left;
+    unsigned wakes; /* of its ticket when its walk began */
     mrt_time sent;  /* when the sign of life was */
     uint64_t count; /* of the sign of life */
     uint64_t sequence;
@@ -89,6 +90,7 @@ struct mrt_nats_record {
     uint64_t capacity, weight, revoked;
     bool seen; /* it is in the queue; what follows is as its newest VIEW says */
     bool granted, others_behind, told;
+    unsigned wakes; /* that have come, told or not */
     bool watch_closely, linger;
     mrt_time checked, check_again; /* when the sessions ahead were looked up, and are again */
     struct mrt_nats_ahead {

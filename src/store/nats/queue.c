@@ -188,6 +188,7 @@ static void wake(struct mrt_nats_queue *queue, struct mrt_nats_record *record)
 {
     const struct mrt_event event = {
         .type = MRT_WAKE, .session = record->session, .ticket = record->ticket};
+    record->wakes++;
     if (record->seen && !record->told)
         record->told = mrt_outbox_add(&queue->store->outbox, event);
 }

@@ -20,6 +20,7 @@ mrt_nats_walk_to(struct mrt_nats_job *job, const struct mrt_nats_record *record,
 {
     struct mrt_nats_walk *walk = mrt_nats_job_walk(job, done);
     mrt_time now = mrt_time_now();
+    job->wakes = record->wakes;
     walk->own = record->sequence;
     walk->weight = record->weight;
     walk->capacity = record->capacity;
@@ -110,6 +111,19 @@ static void announce(struct mrt_nats_job *job, const struct mrt_nats_record *rec
         mrt_nats_wake(&job->store->wire, job->queue->token, '+', record->sequence);
 }
 
+/* Answers; a wake that came during the walk, which may have read before that, follows. */
+static void answer_view(struct mrt_nats_job *job, struct mrt_nats_record *record)
+{
+    struct mrt_nats_store *store = job->store;
+    const struct mrt_event event = {
+        .type = MRT_WAKE, .session = record->session, .ticket = record->ticket};
+    bool missed = !record->granted && record->wakes != job->wakes;
+    record->told |= missed;
+    mrt_nats_answer(job, MRT_VIEW);
+    if (missed)
+        mrt_outbox_add(&store->outbox, event);
+}
+
 void mrt_nats_show(struct mrt_nats_job *job, struct mrt_nats_record *record)
 {
     if (!note_ahead(record, &job->walk)) {
@@ -124,7 +138,10 @@ void mrt_nats_show(struct mrt_nats_job *job, struct mrt_nats_record *record)
         return;
     }
     announce(job, record);
-    if (job->job.command.type == MRT_DETACH) /* it is nobody's now */
-        mrt_nats_record_drop(job->queue, record);
+    if (job->job.command.type != MRT_DETACH) {
+        answer_view(job, record);
+        return;
+    }
+    mrt_nats_record_drop(job->queue, record); /* it is nobody's now */
     mrt_nats_answer(job, MRT_VIEW);
 }
