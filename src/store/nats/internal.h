@@ -40,6 +40,7 @@
 #define MRT_NATS_RECHECK_WAITS (3 * MRT_SECOND)
 #define MRT_NATS_RECHECK_LEAST (10 * MRT_MILLISECOND)
 #define MRT_NATS_RECHECK_OBSERVED (2 * MRT_SECOND)
+#define MRT_NATS_LEFT_MAX 64
 #define MRT_NATS_TRIES_MAX 10
 #define MRT_NATS_FENCE_BITS 12
 #define MRT_NATS_FIRST_TOO_LARGE (UINT64_C(1) << (62 - MRT_NATS_FENCE_BITS))
@@ -66,9 +67,9 @@ struct mrt_nats_job {
     struct mrt_nats_streams streams;
     int stage;
     unsigned tries, left;
-    unsigned wakes; /* of its ticket when its walk began */
-    mrt_time sent;  /* when the sign of life was */
-    uint64_t count; /* of the sign of life */
+    unsigned wakes, heard; /* of its ticket when its walk began */
+    mrt_time sent;         /* when the sign of life was */
+    uint64_t count;        /* of the sign of life */
     uint64_t sequence;
     bool fresh, listened, unknown;
     struct mrt_nats_walk walk;
@@ -91,6 +92,8 @@ struct mrt_nats_record {
     bool seen; /* it is in the queue; what follows is as its newest VIEW says */
     bool granted, others_behind, told;
     unsigned wakes; /* that have come, told or not */
+    unsigned heard; /* departures that have been heard of; the newest are in `left` */
+    uint64_t left[MRT_NATS_LEFT_MAX];
     bool watch_closely, linger;
     mrt_time checked, check_again; /* when the sessions ahead were looked up, and are again */
     struct mrt_nats_ahead {

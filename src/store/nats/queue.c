@@ -214,8 +214,7 @@ static void wake_all(struct mrt_nats_queue *queue)
     tell_observers(queue);
 }
 
-/* A ticket ahead of a waiting one has left: whether that one may hold now, by what it knows. */
-static bool strike(struct mrt_nats_record *record, uint64_t sequence)
+bool mrt_nats_record_strike(struct mrt_nats_record *record, uint64_t sequence)
 {
     uint64_t sum = 0;
     size_t count = 0;
@@ -233,7 +232,9 @@ static void hear_record(struct mrt_nats_queue *queue, struct mrt_nats_record *re
                         uint64_t sequence)
 {
     bool waits = !record->granted, own = sequence == record->sequence;
-    if (sign == '-'   ? own || (waits && strike(record, sequence))
+    if (sign == '-')
+        record->left[record->heard++ % MRT_NATS_LEFT_MAX] = sequence;
+    if (sign == '-'   ? own || (waits && mrt_nats_record_strike(record, sequence))
         : sign == '+' ? record->granted && record->linger && !record->others_behind &&
                             sequence > record->sequence
                       : waits || (own && record->watch_closely))

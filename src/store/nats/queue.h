@@ -34,5 +34,7 @@ struct mrt_nats_record *mrt_nats_record_find(const struct mrt_nats_job *job);
 /* Makes it, unless it is there; NULL: no memory. */
 struct mrt_nats_record *mrt_nats_record_make(struct mrt_nats_job *job);
 void mrt_nats_record_drop(struct mrt_nats_queue *queue, struct mrt_nats_record *record);
+/* A ticket ahead has left. Whether the record's own may hold now, by what is known. */
+bool mrt_nats_record_strike(struct mrt_nats_record *record, uint64_t sequence);
 
 #endif

@@ -21,6 +21,7 @@ mrt_nats_walk_to(struct mrt_nats_job *job, const struct mrt_nats_record *record,
     struct mrt_nats_walk *walk = mrt_nats_job_walk(job, done);
     mrt_time now = mrt_time_now();
     job->wakes = record->wakes;
+    job->heard = record->heard;
     walk->own = record->sequence;
     walk->weight = record->weight;
     walk->capacity = record->capacity;
@@ -111,13 +112,28 @@ static void announce(struct mrt_nats_job *job, const struct mrt_nats_record *rec
         mrt_nats_wake(&job->store->wire, job->queue->token, '+', record->sequence);
 }
 
-/* Answers; a wake that came during the walk, which may have read before that, follows. */
+/* The walk may have read a ticket before it left, and wakes are compared with what it found: so
+   what was heard of during the walk is struck. Whether the own one may hold by that. */
+static bool strike_heard(struct mrt_nats_record *record, unsigned from)
+{
+    bool may_hold = false;
+    if (record->heard - from > MRT_NATS_LEFT_MAX) { /* some of it is not known any longer */
+        record->ahead_count = 0;
+        return true;
+    }
+    for (; from != record->heard; from++)
+        may_hold = mrt_nats_record_strike(record, record->left[from % MRT_NATS_LEFT_MAX]);
+    return may_hold;
+}
+
+/* Answers; a wake that came during the walk follows. */
 static void answer_view(struct mrt_nats_job *job, struct mrt_nats_record *record)
 {
     struct mrt_nats_store *store = job->store;
     const struct mrt_event event = {
         .type = MRT_WAKE, .session = record->session, .ticket = record->ticket};
-    bool missed = !record->granted && record->wakes != job->wakes;
+    bool struck = strike_heard(record, job->heard);
+    bool missed = !record->granted && (struck || record->wakes != job->wakes);
     record->told |= missed;
     mrt_nats_answer(job, MRT_VIEW);
     if (missed)
