@@ -139,6 +139,7 @@ static void test_g1_g4_one_leads_and_the_next_follows(void **state)
     mortise_election *two = candidate(other, "next", "two", &records[1]);
     mortise_election *three = candidate(client, "next", "three", &records[2]);
     mortise_leader leader;
+    bool in_order = api_queues(); /* else the third comes when the second leads */
     assert_int_equal(mortise_election_leader(three, &leader), MORTISE_ENOLEADER);
     assert_int_equal(mortise_election_campaign(one, -1), MORTISE_OK);
     uint64_t fence = mortise_election_fence(one);
@@ -146,8 +147,9 @@ static void test_g1_g4_one_leads_and_the_next_follows(void **state)
     assert_int_equal(mortise_election_is_leader(one), 1);
     assert_int_equal(mortise_election_campaign_async(two, INT64_MAX, campaigned, &records[1]), 0);
     api_await_tickets(client, "next", 2);
-    assert_int_equal(mortise_election_campaign_async(three, INT64_MAX, NULL, NULL), 0);
-    api_await_tickets(client, "next", 3);
+    if (in_order)
+        assert_int_equal(mortise_election_campaign_async(three, INT64_MAX, NULL, NULL), 0);
+    api_await_tickets(client, "next", 2 + in_order);
     assert_int_equal(mortise_election_is_leader(two), 0);
     assert_int_equal(mortise_election_fence(two), 0);
     await_leader(three, "one", fence);
@@ -159,6 +161,8 @@ static void test_g1_g4_one_leads_and_the_next_follows(void **state)
     assert_int_equal(records[1].events[0].fence, mortise_election_fence(two));
     assert_true(mortise_election_fence(two) > fence);
     await_leader(one, "two", mortise_election_fence(two));
+    if (!in_order)
+        assert_int_equal(mortise_election_campaign_async(three, INT64_MAX, NULL, NULL), 0);
     await(&records[0], 2);
     expect(&records[0], "ed");
     assert_int_equal(records[0].events[0].fence, fence);

@@ -1063,6 +1063,37 @@ static const char *const not_by_connection[] = {
     "test_a_list_tells_whose_a_claim_is", /* the server does not show it */
 };
 
+/* Where a lock is one object that names its holder (k8s:): a capacity of 1, and waiters that nobody
+   sees. */
+static const char *const not_on_leases[] = {
+    "test_a_first_ticket_has_nothing_ahead",
+    "test_a_weights_are_counted",
+    "test_a_readers_share_and_a_writer_does_not",
+    "test_a_view_tells_of_others_behind",
+    "test_a_f13_a_semaphore_of_three_with_mixed_weights",
+    "test_a_f13_three_hold_and_the_fourth_does_not",
+    "test_a_d6_r_r_r_w_r_r_w_runs_as_four_groups",
+    "test_b_every_holder_ahead_is_watched",
+    "test_b_holders_that_came_in_later_are_watched_too",
+    "test_c_fences_rise_and_do_not_overlap",
+    "test_d_all_readers_behind_a_writer_are_woken",
+    "test_d_a_waiter_that_gives_up_lets_others_in",
+    "test_d_all_tickets_behind_a_heavy_one_are_woken",
+    "test_h_append_again_is_a_refresh",
+    "test_i_zk_34_a_full_queue_takes_no_more",
+    "test_j_another_kind_or_capacity_is_refused",
+    "test_j_an_empty_queue_takes_any_kind",
+    "test_k_lighten_changes_neither_place_nor_fence",
+    "test_k_a_waiter_that_fits_behind_a_lighter_ticket_is_woken",
+    "test_k_permits_given_back_by_lighten_are_granted",
+    "test_k_lighten_again_is_a_refresh",
+    "test_k_nobody_lightens_anothers_ticket",
+    "test_k_no_other_session_of_its_client_lightens_a_ticket",
+    "test_k_a_lighter_ticket_leaves_with_its_new_weight",
+    "test_list_shows_each_queue_in_order",
+    "test_list_places_by_weight",
+};
+
 #define AMONG(name, names) is_among(name, names, sizeof(names) / sizeof((names)[0]))
 
 static bool is_among(const char *name, const char *const *names, size_t count)
@@ -1078,10 +1109,12 @@ static int run(const char *given, bool claims)
     struct CMUnitTest chosen[sizeof tests / sizeof tests[0]];
     bool zookeeper = strncmp(given, "zk:", 3) == 0,
          one_session = zookeeper || strncmp(given, "agent:", 6) == 0,
-         apart = strncmp(given, "redis", 5) == 0, by_connection = strstr(given, "form=");
+         apart = strncmp(given, "redis", 5) == 0, by_connection = strstr(given, "form="),
+         leases = strncmp(given, "k8s:", 4) == 0;
     size_t kept = 0;
     for (size_t i = 0; i < sizeof tests / sizeof tests[0]; i++)
         if (!(by_connection && AMONG(tests[i].name, not_by_connection)) &&
+            !(leases && AMONG(tests[i].name, not_on_leases)) &&
             !(one_session && AMONG(tests[i].name, two_sessions)) &&
             !(apart && AMONG(tests[i].name, claims_apart)) &&
             !(apart && claims && AMONG(tests[i].name, claims_unlisted)) &&

@@ -12,6 +12,13 @@
 
 #define LONG_ENOUGH (10 * MRT_SECOND)
 
+/* For tests of waiters in an order, or of several holders. */
+static void need_queue(void)
+{
+    if (!first.ops->capabilities.fair)
+        skip();
+}
+
 /* Looks at a ticket, and attends to it from now on. */
 static struct mrt_event watch_closely(struct port_client *client, const char *queue,
                                       const struct mrt_event *view)
@@ -85,6 +92,7 @@ static void test_m_f22_an_earlier_request_reaches_a_session_that_attends_later(v
 static void test_m_only_a_holder_gets_a_revoke_request(void **state)
 {
     (void)state;
+    need_queue();
     assert_int_equal(revoke(&second, "m/3", 0), MORTISE_ENOTHELD);
     struct mrt_event held = port_append(&first, "m/3", port_id());
     struct mrt_event waiting = port_append(&second, "m/3", port_id());
@@ -98,6 +106,7 @@ static void test_m_only_a_holder_gets_a_revoke_request(void **state)
 static void test_m_all_holders_get_a_revoke_request(void **state)
 {
     (void)state;
+    need_queue();
     const uint64_t readers = UINT64_C(1) << 31;
     struct mrt_event one = port_append_weight(&first, "m/4", port_id(), "read-write", readers, 1);
     struct mrt_event two = port_append_weight(&second, "m/4", port_id(), "read-write", readers, 1);
@@ -129,6 +138,7 @@ static void expect_request_kept(struct port_client *client, const char *queue,
 static void test_m_e5_a_request_outlasts_a_downgrade(void **state)
 {
     (void)state;
+    need_queue();
     const uint64_t writer = UINT64_C(1) << 31;
     struct mrt_event held =
         port_append_weight(&first, "m/5", port_id(), "read-write", writer, writer);
@@ -141,6 +151,7 @@ static void test_m_e5_a_request_outlasts_a_downgrade(void **state)
 static void test_m_f13_a_request_outlasts_the_grant_of_permits(void **state)
 {
     (void)state;
+    need_queue();
     struct mrt_event held = port_append_weight(&first, "m/6", port_id(), "semaphore", 2, 2);
     struct mrt_event waits = port_append_weight(&second, "m/6", port_id(), "semaphore", 2, 1);
     port_remove(&first, "m/6", held.ticket, held.fence);
@@ -178,6 +189,7 @@ static void test_n_a_broken_ticket_is_gone_and_the_next_is_granted(void **state)
 static void test_n_a_broken_waiter_is_gone(void **state)
 {
     (void)state;
+    need_queue();
     struct mrt_event held = port_append(&first, "n/2", port_id());
     struct mrt_event waiting = port_append(&second, "n/2", port_id());
     struct mrt_event behind = port_append(&first, "n/2", port_id());
@@ -226,6 +238,7 @@ static int note_fence(void *argument, const struct mrt_listed *row)
 static void test_n_k_a_lighter_ticket_is_shown_and_broken_by_the_fence_it_has_kept(void **state)
 {
     (void)state;
+    need_queue();
     struct mrt_event held = port_append_weight(&first, "n/5", port_id(), mrt_read_write.kind,
                                                mrt_read_write.capacity, MRT_WRITER);
     struct mrt_event lighter = port_lighten(&first, "n/5", &held, MRT_READER);

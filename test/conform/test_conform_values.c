@@ -38,6 +38,19 @@ static int close_three(void **state)
     return 0;
 }
 
+/* For tests of candidates that wait in an order, and of cells. */
+static void need_queue(void)
+{
+    if (!first.ops->capabilities.fair)
+        skip();
+}
+
+static void need_cells(void)
+{
+    if (!first.ops->cells)
+        skip();
+}
+
 /* ------------------------------------------------------------------ observing */
 
 static void expect_holder(struct port_client *client, const struct mrt_event *holder,
@@ -94,6 +107,7 @@ static void test_o_a_value_may_be_empty_or_long(void **state)
 static void test_o_an_observer_is_told_of_every_change(void **state)
 {
     (void)state;
+    need_queue();
     struct mrt_id id = port_id();
     struct mrt_event none = port_observe(&third, "o/3", id);
     expect_holder(&third, &none, 0, "");
@@ -115,6 +129,7 @@ static void test_o_an_observer_is_told_of_every_change(void **state)
 static void test_o_g3_an_observer_is_told_of_the_leaders_death(void **state)
 {
     (void)state;
+    need_queue();
     struct mrt_id id = port_id();
     port_append_value(&first, "o/4", "one");
     struct mrt_event two = port_append_value(&second, "o/4", "two");
@@ -155,6 +170,7 @@ static void test_o_several_observe_and_each_is_told(void **state)
 static void test_o_a_waiters_value_shows_once_it_leads(void **state)
 {
     (void)state;
+    need_queue();
     struct mrt_event one = port_append_value(&first, "o/7", "one");
     struct mrt_event two = port_append_value(&second, "o/7", "two");
     struct mrt_event again = port_set_value(&second, "o/7", &two, "dos");
@@ -179,6 +195,7 @@ static void test_o_nobody_sets_anothers_value(void **state)
 static void test_o_n_an_observer_is_told_of_a_broken_ticket(void **state)
 {
     (void)state;
+    need_queue();
     struct mrt_id id = port_id();
     if (!third.ops->break_ticket)
         skip();
@@ -219,6 +236,7 @@ static void expect_refused(struct mrt_event event, int error)
 static void test_p_k1_a_write_needs_the_version(void **state)
 {
     (void)state;
+    need_cells();
     struct mrt_event none = port_cell_get(&first, "p/1");
     expect_cell(&first, &none, 0, "");
     expect_refused(port_cell_set(&first, "p/1", 7, 0, "x"), MORTISE_ECONFLICT);
@@ -239,6 +257,7 @@ static void test_p_k1_a_write_needs_the_version(void **state)
 static void test_p_versions_rise_across_a_deletion(void **state)
 {
     (void)state;
+    need_cells();
     struct mrt_event made = port_cell_set(&first, "p/2", 0, 0, "a");
     struct mrt_event deleted = port_cell_set(&first, "p/2", made.version, 0, NULL);
     assert_int_equal(deleted.type, MRT_CELL);
@@ -254,6 +273,7 @@ static void test_p_versions_rise_across_a_deletion(void **state)
 static void test_p_k1_a_smaller_fence_is_refused(void **state)
 {
     (void)state;
+    need_cells();
     struct mrt_event cell = port_cell_set(&first, "p/3", 0, 100, "a");
     assert_int_equal(cell.type, MRT_CELL);
     expect_refused(port_cell_set(&second, "p/3", cell.version, 99, "b"), MORTISE_ESTALE);
@@ -276,6 +296,7 @@ static void test_p_k1_a_smaller_fence_is_refused(void **state)
 static void test_p_a_write_sent_twice_is_done_once(void **state)
 {
     (void)state;
+    need_cells();
     struct mrt_command write = port_cell_command(&first, "p/4", 0, 0, "a");
     struct mrt_event made = port_send(&first, &write);
     write.serial = ++first.serial;
@@ -293,6 +314,7 @@ static void test_p_a_write_sent_twice_is_done_once(void **state)
 static void test_p_cells_and_locks_of_one_name_do_not_mix(void **state)
 {
     (void)state;
+    need_cells();
     struct mrt_event cell = port_cell_set(&first, "p/5", 0, 0, "a");
     assert_int_equal(cell.type, MRT_CELL);
     assert_int_equal(port_cell_set(&first, "p/5/below", 0, 0, "b").type, MRT_CELL);
@@ -306,6 +328,7 @@ static void test_p_cells_and_locks_of_one_name_do_not_mix(void **state)
 static void test_p_a_value_may_be_empty_or_long(void **state)
 {
     (void)state;
+    need_cells();
     char value[MORTISE_VALUE_MAX + 1];
     memset(value, 'x', MORTISE_VALUE_MAX);
     value[MORTISE_VALUE_MAX] = '\0';
@@ -321,6 +344,7 @@ static void test_p_a_value_may_be_empty_or_long(void **state)
 static void test_p_cells_outlive_sessions(void **state)
 {
     (void)state;
+    need_cells();
     struct mrt_event cell = port_cell_set(&first, "p/7", 0, 5, "a");
     assert_int_equal(port_stop(&first).type, MRT_STOPPED);
     expect_refused(port_cell_set(&first, "p/7", cell.version, 5, "b"), MORTISE_ELOST);
