@@ -108,5 +108,5 @@ may_not() {
     [[ "$output" == *"the URI names the user who gets the rights: redis://USER@..." ]]
     MORTISE_URL="" fails_with 78 "$MORTISE" init --print-acl
     MORTISE_URL="sqlite:$T/locks" fails_with 78 "$MORTISE" init --print-acl
-    [[ "$output" == *"only Redis and etcd have users"* ]]
+    [[ "$output" == *"only Redis, etcd and Kubernetes have rights"* ]]
 }

@@ -29,6 +29,7 @@ static struct column stores[] = {
 };
 static struct column others[] = {
     {.head = "etcd", .uri = "etcd://" SERVER},
+    {.head = "k8s", .uri = "k8s://" SERVER "/a?tls=off"},
     {.head = "zk, recipe", .uri = "zk://" SERVER "?layout=recipe"},
     {.head = "advisory", .uri = "postgresql://" SERVER "/a?form=advisory"},
     {.head = "row", .uri = "postgresql://" SERVER "/a?form=row"},

@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: Apache-2.0
+# The Kubernetes store on a fake of an API server.
+if(NOT MORTISE_KUBERNETES)
+  message(STATUS "no libcurl and json-c: the live tests of Leases are left out")
+  return()
+endif()
+function(k8s_test name program lease)
+  add_test(NAME ${name} COMMAND ${CMAKE_SOURCE_DIR}/tools/servers with k8s $<TARGET_FILE:${program}>
+           "{}&lease=${lease}" ${ARGN})
+  set_tests_properties(${name} PROPERTIES TIMEOUT 180 LABELS "store;waits")
+endfunction()
+k8s_test(conform_k8s test_conform_memory 2s exclusive)
+k8s_test(conform_operator_k8s test_conform_operator_memory 2s)
+k8s_test(conform_values_k8s test_conform_values_memory 2s)
+k8s_test(api_acquire_k8s test_api_acquire 3s)
+k8s_test(api_election_k8s test_api_election 3s)
+k8s_test(api_contest_k8s test_api_contest 3s "test_a*") # the others count turns in a queue
+find_program(CURL curl)
+if(CURL AND COMMAND mortise_bats_suite)
+  foreach(suite k8s k8s_faults)
+    mortise_bats_suite(${suite} ${CMAKE_CURRENT_SOURCE_DIR}/${suite}.bats waits)
+  endforeach()
+  find_program(OPENSSL openssl)
+  if(OPENSSL)
+    mortise_bats_suite(k8s_access ${CMAKE_CURRENT_SOURCE_DIR}/k8s_access.bats waits)
+  endif()
+endif()
