@@ -37,9 +37,10 @@ static const struct mrt_subcommand global = {
     .notes = "URL is sqlite:///absolute/path, sqlite:relative/path,\n"
              "zk://host:port,host:port/chroot, redis://user@host:port/db,\n"
              "redlock:redis://a,redis://b,redis://c, postgresql://user@host/database,\n"
-             "mysql://user@host/database, etcd://host:port,host:port, or memory:NAME inside one\n"
-             "process. Without --url it is $MORTISE_URL, else the file locks.db in\n"
-             "$XDG_STATE_HOME/mortise (~/.local/state/mortise; for root /var/lib/mortise).\n"
+             "mysql://user@host/database, etcd://host:port,host:port, k8s://host/namespace, or\n"
+             "memory:NAME inside one process. Without --url it is $MORTISE_URL, else the\n"
+             "file locks.db in $XDG_STATE_HOME/mortise (~/.local/state/mortise; for root\n"
+             "/var/lib/mortise).\n"
              "An option --some-name of a subcommand may also be given as MORTISE_SOME_NAME in\n"
              "the environment, or as \"some-name = value\" in ~/.config/mortise/config or\n"
              "/etc/xdg/mortise/config. The first of these places that has the option counts.\n",

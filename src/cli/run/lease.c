@@ -27,6 +27,7 @@ static const struct {
     {"mariadb:", "lease"},
     {"etcd:", "lease"},
     {"etcds:", "lease"},
+    {"k8s:", "lease"},
 };
 
 /* The parameter's name for the store at `url`; NULL: it has no lease, or none of its own. */

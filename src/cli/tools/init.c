@@ -17,7 +17,7 @@ static const struct mrt_flag flags[] = {
     {PRINT, "print-sql", NULL, "print the statements instead, and contact\nno server", NULL,
      MRT_FLAG_ONCE},
     {PRINT_ACL, "print-acl", NULL,
-     "print the commands that give the user of a\nRedis or etcd URL the rights of locks, and\n"
+     "print what gives the user of a Redis, etcd or\nKubernetes URL the rights of locks, and\n"
      "contact no server",
      NULL, MRT_FLAG_ONCE},
 };
@@ -67,9 +67,10 @@ static int print_rights(const char *url)
     if (!error)
         error = mrt_store_find(&uri, &ops);
     if (!error && !ops->print_rights)
-        error = mrt_error(MORTISE_ENOTSUPPORTED,
-                          "only Redis and etcd have users whose rights are printed; --print-sql "
-                          "shows what an SQL server needs");
+        error =
+            mrt_error(MORTISE_ENOTSUPPORTED,
+                      "only Redis, etcd and Kubernetes have rights that are printed; --print-sql "
+                      "shows what an SQL server needs");
     if (!error)
         error = ops->print_rights(&uri, print, NULL);
     explicit_bzero(&uri, sizeof uri);
