@@ -130,13 +130,30 @@ int mrt_nats_server(struct mrt_store *port, char *text, size_t size)
 
 /* --------------------------------------------------------------------- init */
 
+/* The requests, each as its subject and its body. */
+static void print_requests(const struct mrt_nats_address *address, mortise_text_callback print,
+                           void *argument)
+{
+    char subject[MRT_NATS_REQUEST_SIZE], json[MRT_NATS_REQUEST_SIZE];
+    char text[2 * MRT_NATS_REQUEST_SIZE + 4];
+    for (int sessions = 0; sessions < 2; sessions++) {
+        uint64_t replicas = address->replicas > 0 ? address->replicas : 1;
+        mrt_nats_stream_request(address, sessions, replicas, subject, json);
+        snprintf(text, sizeof text, "%s %s\n", subject, json);
+        print(argument, text);
+    }
+}
+
 int mrt_nats_init(const struct mrt_uri *uri, mortise_text_callback print, void *argument)
 {
     struct mrt_nats_address address;
     char secret[MRT_NATS_SECRET_MAX] = "";
     struct mrt_nats_operation operation;
-    (void)print, (void)argument;
     int error = mrt_nats_uri_parse(uri, &address);
+    if (error == MORTISE_OK && print) {
+        print_requests(&address, print, argument);
+        return MORTISE_OK;
+    }
     if (error == MORTISE_OK)
         error = mrt_nats_secret_read(uri, &address, secret);
     if (error != MORTISE_OK)

@@ -18,9 +18,9 @@ static const char *name_of(const struct mrt_nats_streams *streams)
     return streams->sessions ? address->sessions : address->tickets;
 }
 
-static int64_t max_age(const struct mrt_nats_streams *streams)
+static int64_t max_age(const struct mrt_nats_address *address, bool sessions)
 {
-    return streams->sessions ? streams->wire->address->lease + MRT_NATS_SLACK : 0;
+    return sessions ? address->lease + MRT_NATS_SLACK : 0;
 }
 
 static void finish(struct mrt_nats_streams *streams, const struct mrt_nats_reply *reply)
@@ -46,7 +46,8 @@ static const char *fault_of(const struct mrt_nats_streams *streams, struct json_
         json_object_get_int64(mrt_nats_member(config, "max_msgs")) > 0 ||
         json_object_get_int64(mrt_nats_member(config, "max_bytes")) > 0)
         return "has been changed: it keeps messages otherwise than locks need";
-    if ((int64_t)mrt_nats_number(config, "max_age") != max_age(streams))
+    if ((int64_t)mrt_nats_number(config, "max_age") !=
+        max_age(streams->wire->address, streams->sessions))
         return "has been changed: its max_age is not that of the lease";
     if (strcmp(mrt_nats_string(config, "storage"), "file") != 0)
         return "has been changed: its storage is not file";
@@ -103,25 +104,32 @@ static void created(void *argument, const struct mrt_nats_reply *reply)
     }
 }
 
-static bool create(struct mrt_nats_streams *streams)
+void mrt_nats_stream_request(const struct mrt_nats_address *address, bool sessions,
+                             uint64_t replicas, char subject[MRT_NATS_REQUEST_SIZE],
+                             char json[MRT_NATS_REQUEST_SIZE])
 {
-    char subject[MRT_NATS_BASE_SIZE + 64], json[8 * MRT_NATS_BASE_SIZE];
     char subjects[4 * MRT_NATS_BASE_SIZE];
-    struct mrt_nats_wire *wire = streams->wire;
-    const char *base = wire->address->base;
-    snprintf(subject, sizeof subject, "$JS.API.STREAM.CREATE.%s", name_of(streams));
-    if (streams->sessions)
+    const char *base = address->base, *name = sessions ? address->sessions : address->tickets;
+    snprintf(subject, MRT_NATS_REQUEST_SIZE, "$JS.API.STREAM.CREATE.%s", name);
+    if (sessions)
         snprintf(subjects, sizeof subjects, "\"%s.s.%" PRId64 ".*\"", base,
-                 (int64_t)(wire->address->lease / MRT_MILLISECOND));
+                 (int64_t)(address->lease / MRT_MILLISECOND));
     else
         snprintf(subjects, sizeof subjects, "\"%s.q.>\",\"%s.a.>\",\"%s.c.>\"", base, base, base);
-    snprintf(json, sizeof json,
+    snprintf(json, MRT_NATS_REQUEST_SIZE,
              "{\"name\":\"%s\",\"description\":\"" DESCRIPTION
              "\",\"subjects\":[%s],\"retention\":\"limits\",\"max_consumers\":-1,\"max_msgs\":-1,"
              "\"max_bytes\":-1,\"max_msg_size\":-1,\"max_age\":%" PRId64
              ",\"max_msgs_per_subject\":1,\"storage\":\"file\",\"discard\":\"old\","
              "\"num_replicas\":%" PRIu64 ",\"duplicate_window\":100000000}",
-             name_of(streams), subjects, max_age(streams), streams->replicas);
+             name, subjects, max_age(address, sessions), replicas);
+}
+
+static bool create(struct mrt_nats_streams *streams)
+{
+    char subject[MRT_NATS_REQUEST_SIZE], json[MRT_NATS_REQUEST_SIZE];
+    struct mrt_nats_wire *wire = streams->wire;
+    mrt_nats_stream_request(wire->address, streams->sessions, streams->replicas, subject, json);
     return mrt_nats_publish(wire, subject, MRT_NATS_ANY, json, strlen(json), wire->address->connect,
                             created, streams);
 }

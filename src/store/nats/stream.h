@@ -23,6 +23,11 @@ struct mrt_nats_streams {
     void *argument;
 };
 
+#define MRT_NATS_REQUEST_SIZE (8 * MRT_NATS_BASE_SIZE)
+/* The request that makes one of the streams. */
+void mrt_nats_stream_request(const struct mrt_nats_address *address, bool sessions,
+                             uint64_t replicas, char subject[MRT_NATS_REQUEST_SIZE],
+                             char json[MRT_NATS_REQUEST_SIZE]);
 /* False: no memory. The struct stays where it is until `done`. */
 bool mrt_nats_streams_check(struct mrt_nats_streams *streams);
 

@@ -216,15 +216,21 @@ bool mrt_nats_publish(struct mrt_nats_wire *wire, const char *subject, int64_t e
 
 void mrt_nats_tell(struct mrt_nats_wire *wire, const char *subject, const char *text)
 {
-    if (wire->link)
-        natsConnection_Publish(wire->link->connection, subject, text, (int)strlen(text));
+    if (!wire->link)
+        return;
+    atomic_store(&wire->link->inside, true);
+    natsConnection_Publish(wire->link->connection, subject, text, (int)strlen(text));
+    atomic_store(&wire->link->inside, false);
 }
 
 natsSubscription *mrt_nats_listen(struct mrt_nats_wire *wire, const char *subject)
 {
     natsSubscription *subscription = NULL;
-    if (wire->link)
-        natsConnection_SubscribeSync(&subscription, wire->link->connection, subject);
+    if (!wire->link)
+        return NULL;
+    atomic_store(&wire->link->inside, true);
+    natsConnection_SubscribeSync(&subscription, wire->link->connection, subject);
+    atomic_store(&wire->link->inside, false);
     return subscription;
 }
 
