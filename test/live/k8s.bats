@@ -109,8 +109,12 @@ setup() {
 @test "a command ends with its own code, runs once a period, and leads" {
     run -7 "$MORTISE" run a -- sh -c 'exit 7'
     is_free a
-    run -75 "$MORTISE" run -x a -- "$MORTISE" run -x -n a true
-    is_free a
+    start run -x a -- sh -c 'touch holding; exec sleep 600'
+    until_true test -e holding
+    run -75 "$MORTISE" run -x -n a true
+    kill "$PID"
+    finish "$PID"
+    run -0 "$MORTISE" run -w 60s -x a true
     run -0 "$MORTISE" elect e --value me -- "$MORTISE" elect e --once
     [[ "$output" == *" me" ]]
 }

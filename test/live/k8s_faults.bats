@@ -194,6 +194,25 @@ let_go() {
     next_is_alone
 }
 
+# written NAME N: whether the server has written that N times since it began.
+written() {
+    [ "$(journal "$1" 'len(w)')" -ge "$2" ]
+}
+
+@test "K8-18 a server that is restored from an older copy: the holder goes on" {
+    holder_with 9s restored
+    cp "$PLACE/0/data" older
+    until_true written restored 3
+    server kill
+    cp older "$PLACE/0/data"
+    server restart
+    until_true written restored 2
+    run -0 kill -0 "$HOLDER"
+    let_go
+    [ "$code" -ne 76 ]
+    run -0 "$MORTISE" run -w 60s restored true
+}
+
 @test "K8-14 a holder that stands still for longer than its lease is dead before the next begins" {
     holder_with 3s stopped
     next_with 60s stopped
