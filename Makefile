@@ -20,12 +20,12 @@
 #   make sched      SEEDS=n orders of threads' steps, or the one SEED=x
 #   make interop    with Curator and kazoo on one path, and with redis-py and redlock on one key,
 #                   longer than make test does
-#   make chaos      MINUTES=10 STORE=zookeeper|etcd: faults of three servers under competing clients
+#   make chaos      MINUTES=10 STORE=zookeeper|etcd|nats: faults of three servers under competing clients
 #   make stops      ROUNDS=20: the command, its store and its server stand still at any moment
 #   make mutants    which suite finds each fault of test/mutants, and how soon
 #   make model      every order of what a few clients can do; the rules' models in Spin
 #   make tidy format asan tsan coverage clean
-#   make bench      STORE=sqlite|zk|zk3|redis|postgres|mariadb|etcd|agent|python: figures beside
+#   make bench      STORE=sqlite|zk|zk3|redis|postgres|mariadb|etcd|nats|agent|python: figures beside
 #                   the peers', in build/bench*.json and drawn in build/bench*.svg
 #   make plots      draw bench/figures in doc/plots
 #   make pictures   record make run, mortise top and the page of mortise serve for README
@@ -148,6 +148,9 @@ else ifeq ($(STORE),redis)
 else ifeq ($(STORE),etcd)
 	@tools/install-deps test
 	@bench/etcd/run $(BUILD)
+else ifeq ($(STORE),nats)
+	@tools/install-deps test
+	@bench/nats/run $(BUILD)
 else ifneq ($(filter postgres mariadb,$(STORE)),)
 	@tools/install-deps test
 	@bench/sql/run $(STORE) $(BUILD)

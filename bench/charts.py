@@ -20,6 +20,7 @@ TITLES = {"sqlite": "SQLite, beside flock(1) and SQLite alone",
           "postgres": "PostgreSQL, beside a durable row and pg_advisory_lock",
           "mariadb": "MariaDB, beside a durable row and GET_LOCK",
           "etcd": "etcd, beside its gateway's own requests and etcdctl lock",
+          "nats": "NATS, beside libnats's own publish and keys",
           "agent": "mortise agent, beside a broker that keeps nothing"}
 COMMAND = "start, lock, run true, end"
 ALONE = "acquire and release, alone"
@@ -109,8 +110,21 @@ def etcd(f):
                 [["", "mortise run", f["run.mortise"]], ["", "etcdctl lock", f["run.etcdctl"]]])
 
 
+def nats(f):
+    yield chart("acquire, alone", "us", "less",
+                [["", "mortise", f["mortise-paused.acquire_us"]],
+                 ["", "a key created", f["floor-paused.acquire_us"]],
+                 ["", "a bare publish", f["floor-paused.publish_us"]]])
+    yield chart(ALONE, "us", "less",
+                [["", "mortise", f["mortise.cycle_us"]],
+                 ["", "a key created and deleted", f["floor.cycle_us"]]])
+    yield chart(CONTENDED, "a second", "more",
+                [[f"{count} processes", "mortise", f[f"mortise-{count}.handovers_per_s"]]
+                 for count in (4, 16)])
+
+
 CHARTS = {"sqlite": sqlite, "zk": zookeeper, "zk3": zookeeper, "redis": redis, "agent": agent,
-          "etcd": etcd,
+          "etcd": etcd, "nats": nats,
           "postgres": sql("pg_advisory_lock", ("form=advisory", "form=row")),
           "mariadb": sql("GET_LOCK", ("form=get_lock", "form=row"))}
 

@@ -256,6 +256,7 @@ typedef struct mortise_client_options {
  *   postgresql://user@host:port/database?lease=10s   a schema of a PostgreSQL database
  *   mysql://user@host:port/database?lease=10s        a database of a MariaDB server
  *   etcd://host:port,host:port?lease=10s             a cluster of etcd
+ *   nats://host:port,host:port?lease=10s             a server or a cluster of NATS with JetStream
  *   k8s://host:port/namespace?lease=15s              Leases of a Kubernetes API server; no order
  *   redlock:URI,URI,URI?answer=50ms                  a majority of such stores, of any kinds; no
  *                                                    fence, no order

@@ -19,7 +19,7 @@ static const char *const recipes[] = {"mutex", "semaphore-mutex", "exclusive", "
 #define RECIPES (sizeof recipes / sizeof recipes[0])
 /* As an address begins. */
 static const char *const schemes[] = {"memory",     "sqlite", "zk",   "redis", "redlock",
-                                      "postgresql", "mysql",  "etcd", "k8s"};
+                                      "postgresql", "mysql",  "etcd", "k8s",   "nats"};
 #define SCHEMES (sizeof schemes / sizeof schemes[0])
 
 /* Where each client's locks are. An engine may have the address of one that has ended, and then it

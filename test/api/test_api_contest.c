@@ -10,6 +10,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -414,7 +415,8 @@ static void *inherit(void *argument)
     return NULL;
 }
 
-/* In a second, and a lease where the store has one: one of several attempts at least. */
+/* In a second, and a lease where the store has one: one of several attempts at least. On NATS a
+   client has to have lived for a lease itself before it takes another for dead. */
 static void test_a6_a_killed_holders_lock_goes_to_the_next(void **state)
 {
     (void)state;
@@ -422,7 +424,8 @@ static void test_a6_a_killed_holders_lock_goes_to_the_next(void **state)
     if (!api_spans_processes())
         skip();
     int64_t lease_ms = api_lease_ms(), best = INT64_MAX;
-    for (int i = 0; i < (lease_ms ? 2 : 5) || (i < 12 && best >= lease_ms + 1000); i++) {
+    int64_t most = strncmp(api_url, "nats:", 5) == 0 ? 2 * lease_ms + 2000 : lease_ms + 1000;
+    for (int i = 0; i < (lease_ms ? 2 : 5) || (i < 12 && best >= most); i++) {
         pid_t child = api_holder_to_be_killed("a6", 0);
         mortise_client *client = api_open(0);
         struct heir heir = {.lock = api_lock(client, "a6")};
@@ -437,7 +440,7 @@ static void test_a6_a_killed_holders_lock_goes_to_the_next(void **state)
         last = heir.fence;
         api_close(client);
     }
-    assert_true(best < lease_ms + 1000);
+    assert_true(best < most);
 }
 
 /* A hold, and the acquire of another client after it. */

@@ -181,4 +181,40 @@ class Etcd(Ensemble):
         return [key for found in keys for key in found]
 
 
-STORES = {"zookeeper": ZooKeeper, "etcd": Etcd}
+class Nats(Ensemble):
+    ids = {**Ensemble.ids, "leader_killed": "NA-06 ", "follower_killed": "NA-06 ",
+           "leader_stopped": "NA-07 ", "leader_isolated": "NA-14 ",
+           "leader_isolated_from_all": "NA-14 ", "follower_isolated": "NA-14 ",
+           "link_to_leader_frozen": "NA-14 ", "one_way_from_leader": "NA-14 ",
+           "one_way_to_leader": "NA-14 "}
+
+    def __init__(self, directory, _tick):
+        super().__init__(directory, "nats3")
+
+    def mode(self, number):
+        """By the stream of tickets; before there is one, by the leader of all streams."""
+        with open(os.path.join(self.directory, str(number), "nats.conf"), encoding="ascii") as file:
+            monitor = next(line[len("http: "):].strip() for line in file if line.startswith("http: "))
+        try:
+            with urllib.request.urlopen(f"http://{monitor}/jsz?streams=1", None, 1) as reply:
+                state = json.load(reply)
+        except OSError:
+            return ""
+        clusters = [stream["cluster"] for account in state.get("account_details", [])
+                    for stream in account.get("stream_detail", []) if stream["name"].startswith("mortise_q")]
+        leader = (clusters or [state.get("meta_cluster", {})])[0].get("leader")
+        return leader and ("leader" if leader == f"n{number}" else "follower")
+
+    def uri(self, numbers, session):
+        hosts = ",".join(self.hosts[n] for n in numbers)
+        return f"nats://{hosts}?namespace=chaos&replicas=3&lease={session}ms&connect=10s"
+
+    def left(self, locks):
+        """Tickets of these locks."""
+        client = os.path.join(os.path.dirname(SERVERS), "..", "test", "live", "nats_client.py")
+        rows = [sh(sys.executable, client, f"nats://{','.join(self.hosts)}", "messages", "mortise_q_chaos",
+                   f"mortise.chaos.q.chaos/{lock}.>").splitlines() for lock in locks]
+        return [row for found in rows for row in found]
+
+
+STORES = {"zookeeper": ZooKeeper, "etcd": Etcd, "nats": Nats}

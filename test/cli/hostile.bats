@@ -138,3 +138,37 @@ mariadb_is_survived() {
     done
     [ "$(grep -c '^ls: .*the reply is too large' said)" -eq 2 ]
 }
+
+@test "SE-10 NATS: a greeting without an end is refused" {
+    hostile nats info taken
+    export MORTISE_URL="nats://127.0.0.1:$port?connect=2s"
+    is_refused 32 "ls" "run -w 1s a true"
+}
+
+# libnats takes what comes until the time is over: doc/security.md.
+@test "SE-10 NATS: a line or an answer without an end is survived" {
+    local kind words
+    for kind in line message; do
+        hostile nats "$kind" taken
+        export MORTISE_URL="nats://127.0.0.1:$port?connect=300ms"
+        for words in "ls" "run -w 300ms a true"; do
+            run timeout 60 "$MORTISE" $words
+            echo "$kind, $words: $status $output"
+            [ "$status" -ne 0 ]
+            [ "$status" -lt 124 ]
+        done
+    done
+}
+
+@test "SE-10 NATS: answers that are not JetStream's are survived" {
+    local words
+    hostile nats junk taken
+    export MORTISE_URL="nats://127.0.0.1:$port?connect=1s"
+    for _ in {1..7}; do
+        for words in "ls" "run -w 300ms a true" "run -n a true" "init" "status a" "doctor"; do
+            run timeout 60 "$MORTISE" $words
+            echo "$words: $status $output"
+            [ "$status" -lt 124 ]
+        done
+    done
+}

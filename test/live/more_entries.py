@@ -3,7 +3,7 @@
 
 By the client each would take 1 to 2 ms on these servers: two directories and a node, or a
 transaction. On ZooKeeper the copies are persistent, and stay as long as the server; on PostgreSQL,
-MariaDB and etcd they are the holder's session's, and end with it."""
+MariaDB, etcd and NATS they are the holder's session's, and end with it."""
 
 import base64
 import glob
@@ -71,10 +71,21 @@ def on_etcd(place, name, count):
             for i in range(first, min(first + 100, count))]})
 
 
+def on_nats(place, name, count):
+    sys.dont_write_bytecode = True
+    from nats_client import Client
+    client = Client(place.geturl())
+    _, subject, body = next(client.messages("mortise_q_mortise", f"mortise.mortise.q.mortise/{name}.>"))
+    node = subject.rsplit(".", 1)[1]
+    for i in range(count):
+        client.request(f"mortise.mortise.q.mortise/{name}/{i}.{node}", body.decode())
+
+
 def main():
     uri, name, count = sys.argv[1:]
     place = urllib.parse.urlsplit(re.sub("[?].*", "", uri))
-    {"zk": on_zookeeper, "mysql": on_mariadb, "postgresql": on_postgres, "etcd": on_etcd}[place.scheme](
+    {"zk": on_zookeeper, "mysql": on_mariadb, "postgresql": on_postgres, "etcd": on_etcd,
+     "nats": on_nats}[place.scheme](
         place, name, int(count))
 
 

@@ -29,8 +29,11 @@ static struct column stores[] = {
 };
 static struct column others[] = {
     {.head = "etcd", .uri = "etcd://" SERVER},
+    {.head = "nats", .uri = "nats://" SERVER},
     {.head = "k8s", .uri = "k8s://" SERVER "/a?tls=off"},
     {.head = "zk, recipe", .uri = "zk://" SERVER "?layout=recipe"},
+};
+static struct column forms[] = {
     {.head = "advisory", .uri = "postgresql://" SERVER "/a?form=advisory"},
     {.head = "row", .uri = "postgresql://" SERVER "/a?form=row"},
     {.head = "get_lock", .uri = "mysql://" SERVER "/a?form=get_lock"},
@@ -118,5 +121,6 @@ static int print_table(struct column *columns, size_t count)
 int main(void)
 {
     return print_table(stores, sizeof stores / sizeof stores[0]) ||
-           print_table(others, sizeof others / sizeof others[0]);
+           print_table(others, sizeof others / sizeof others[0]) ||
+           print_table(forms, sizeof forms / sizeof forms[0]);
 }

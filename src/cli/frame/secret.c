@@ -15,7 +15,8 @@
 #include <string.h>
 #include <strings.h>
 
-const char *const mrt_cli_secrets[] = {"MORTISE_ZK_AUTH", "MORTISE_REDIS_AUTH", "MORTISE_ETCD_AUTH",
+const char *const mrt_cli_secrets[] = {"MORTISE_ZK_AUTH",     "MORTISE_REDIS_AUTH",
+                                       "MORTISE_ETCD_AUTH",   "MORTISE_NATS_AUTH",
                                        "MORTISE_SERVE_TOKEN", NULL};
 
 /* Bytes of a scheme with its ":" at the beginning of `text`; 0: there is none. */

@@ -27,6 +27,8 @@ static const struct {
     {"mariadb:", "lease"},
     {"etcd:", "lease"},
     {"etcds:", "lease"},
+    {"nats:", "lease"},
+    {"natss:", "lease"},
     {"k8s:", "lease"},
 };
 

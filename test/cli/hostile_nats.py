@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""hostile_nats.py KIND FILE: a server of NATS that answers each request by what no server should; its
+port goes to standard output. KIND:
+
+info     a greeting without an end
+line     the line before an answer has no end
+message  an answer is said to have 1 GiB, and has no end
+junk     answers are no JSON, other JSON than JetStream's, or have numbers that cannot be
+
+The file has how many MiB its greediest client has taken."""
+
+import itertools
+import sys
+
+sys.dont_write_bytecode = True
+from hostile import MIB, flood, serve_all  # pylint: disable=wrong-import-position
+
+KIND, TAKEN = sys.argv[1], sys.argv[2]
+INFO = b'INFO {"server_id":"a","version":"2.9.10","headers":true,"max_payload":1048576,"jetstream":true}\r\n'
+STREAM = b'{"config":{"num_replicas":1,"name":%s},"state":{"messages":%s},"cluster":%s}'
+JUNK = itertools.cycle([
+    b"", b"null", b"[]", b"{", b"\xff\xfe", b'"text"', b"[" * 10000, b'{"error":1}', b'{"error":{}}',
+    b'{"error":{"code":"a","err_code":{},"description":[]}}', b'{"seq":-1}', b'{"seq":"a"}',
+    b'{"seq":99999999999999999999999999}', b'{"stream":"a","seq":0}', b'{"message":null}',
+    b'{"message":{"subject":1,"seq":-5,"data":{}}}',
+    b'{"message":{"subject":"mortise.mortise.q.a.b","seq":7,"data":"!!!!"}}',
+    b'{"message":{"subject":"mortise.mortise.q.a.b","seq":9223372036854775807,"data":"bW9ydGlzZQ=="}}',
+    b'{"message":{"subject":"' + b"x" * 100000 + b'","seq":1,"data":"' + b"A" * 400000 + b'"}}',
+    STREAM % (b"1", b"[]", b"7"), STREAM % (b"null", b"-1", b'{"leader":1}')])
+
+
+def answer(connection, subject):
+    if KIND == "junk":
+        body = next(JUNK)
+        connection.sendall(b"MSG %s 1 %d\r\n%s\r\n" % (subject, len(body), body))
+    elif KIND == "message":
+        connection.sendall(b"MSG %s 1 1073741824\r\n" % subject)
+        flood(lambda: connection.sendall(b"x" * MIB), TAKEN)
+    else:
+        connection.sendall(b"MSG ")
+        flood(lambda: connection.sendall(b"x" * MIB), TAKEN)
+
+
+def serve(connection):
+    if KIND == "info":
+        connection.sendall(b"INFO {")
+        flood(lambda: connection.sendall(b"x" * MIB), TAKEN)
+        return
+    connection.sendall(INFO)
+    stream = connection.makefile("rb")
+    while line := stream.readline():
+        words = line.split()
+        if words[0] == b"PING":
+            connection.sendall(b"PONG\r\n")
+        elif words[0] in (b"PUB", b"HPUB"):
+            stream.read(int(words[-1]) + 2)
+            if len(words) > 3:
+                answer(connection, words[2])
+
+
+serve_all(serve)

@@ -1,0 +1,162 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# The command on a real server of NATS with JetStream, which ends, stands still, or whose messages an
+# operator deletes.
+load ../cli/helper
+load ../cli/server
+load nats
+
+setup_file() {
+    start_server nats
+}
+
+eval "common_$(declare -f setup)"
+setup() {
+    common_setup
+    URL="$(server_url)"
+    export MORTISE_URL="$URL?lease=60s"
+}
+
+@test "NA-01 a hold outlasts the server's end and its next start" {
+    start_holder lasts
+    start run -w 60s lasts -- touch served
+    local waiter=$PID
+    until_true waiters lasts 1
+    server kill
+    run "$MORTISE" run -w 100ms lasts true
+    [ "$status" -ne 0 ]
+    server restart
+    run -75 "$MORTISE" run -n lasts true
+    [ ! -e served ]
+    kill "$HOLDER"
+    finish "$HOLDER"
+    finish "$waiter"
+    [ "$code" -eq 0 ]
+    [ -e served ]
+}
+
+@test "NA-02 what dies with its session frees the lock to the next" {
+    export MORTISE_URL="$URL?lease=2s"
+    start_holder dies
+    start run -w 60s dies -- touch served
+    local waiter=$PID
+    until_true waiters dies 1
+    kill -KILL "$HOLDER"
+    finish "$HOLDER"
+    finish "$waiter"
+    [ "$code" -eq 0 ]
+    [ -e served ]
+}
+
+@test "NA-03 a server that stands still for longer than the lease: the holder ends before the next begins" {
+    export MORTISE_URL="$URL?lease=3s"
+    holds_alone still
+    local holder=$PID
+    next_is_alone still
+    server pause
+    finish "$holder"
+    [ "$code" -ne 0 ]
+    server resume
+    finish "$PID"
+    [ "$code" -eq 0 ]
+    [ -e next ]
+    [ ! -e overlaps ]
+}
+
+# cut_at KIND N: a lock is taken and given back through what cuts there; 1: it never came to that.
+cut_at() {
+    between "$@"
+    local way=$!
+    run -0 "$MORTISE" run -w 60s --url "$BETWEEN?lease=60s" cut -- sh -c \
+        'exec 9>>witness; flock -n 9 || echo overlap >>overlaps'
+    kill "$way"
+    [ ! -e overlaps ]
+    run -0 "$MORTISE" run -w 60s cut true
+    [ -e was_cut ]
+}
+
+@test "NA-04 a connection that is cut at any message of a lock's life: the lock is taken once, and free afterwards" {
+    local kind n
+    for kind in request half answer; do
+        n=1
+        while cut_at "$kind" "$n"; do ((++n)); done
+        echo "# $kind: $((n - 1)) messages" >&3
+        [ "$n" -gt 3 ]
+    done
+}
+
+@test "NA-05 connections that are cut every 300 ms: a hold lasts, and holders follow each other" {
+    between every 300
+    export MORTISE_URL="$BETWEEN?lease=20s"
+    start_holder lasting
+    contest 2 8 true
+    [ "$(wc -l <made)" -eq 16 ]
+    kill -0 "$HOLDER"
+    MORTISE_URL="$URL" run -75 "$MORTISE" run -n lasting true
+}
+
+@test "NA-13 a holder whose session's message an operator deletes is stopped, and the next begins" {
+    export MORTISE_URL="$URL?lease=4s"
+    start run -w 60s taken -- sh -c 'touch first; exec sleep 600'
+    local holder=$PID
+    until_true test -e first
+    MORTISE_URL="$URL?lease=60s" start run -w 60s taken -- touch next
+    until_true waiters taken 1
+    deletes mortise_s_mortise_4000
+    finish "$holder"
+    [ "$code" -ne 0 ]
+    finish "$PID"
+    [ "$code" -eq 0 ]
+    [ -e next ]
+}
+
+@test "NA-13 a holder whose ticket's message an operator deletes is stopped, and the next begins" {
+    export MORTISE_URL="$URL?lease=4s"
+    start run -w 60s ticket -- sh -c 'touch first; exec sleep 600'
+    local holder=$PID number
+    until_true test -e first
+    number=$(numbers mortise_q_mortise 'mortise.mortise.q.mortise/ticket.>')
+    start run -w 60s ticket -- touch next
+    until_true waiters ticket 1
+    operator delete mortise_q_mortise "$number"
+    finish "$holder"
+    [ "$code" -ne 0 ]
+    finish "$PID"
+    [ "$code" -eq 0 ]
+    [ -e next ]
+}
+
+@test "NA-13 holders whose streams an operator deletes are stopped, and locks work again" {
+    export MORTISE_URL="$URL?namespace=gone&lease=4s"
+    start_holder a
+    operator delete_stream mortise_q_gone
+    operator delete_stream mortise_s_gone_4000
+    finish "$HOLDER"
+    [ "$code" -ne 0 ]
+    run -0 "$MORTISE" run -w 60s a true
+}
+
+@test "doctor names the server" {
+    run "$MORTISE" doctor
+    [[ "$output" == *"NATS JetStream"* ]]
+}
+
+@test "a server that is away is named, and another host is tried" {
+    local port
+    port=$(python3 "$SERVERS" port)
+    run "$MORTISE" run -w 1s --url "nats://127.0.0.1:$port" a true
+    [ "$status" -ne 0 ]
+    [[ "$output" == *"127.0.0.1:$port"* ]]
+    run -0 "$MORTISE" run -w 60s --url "nats://127.0.0.1:$port,${URL#nats://}" a true
+}
+
+@test "a URI that is wrong says how" {
+    MORTISE_URL="nats://user:secret@127.0.0.1" fails_with 78 "$MORTISE" run a true
+    [[ "$output" == *"credentials="* && "$output" != *secret* ]]
+    fails_with 78 "$MORTISE" run --url "nats://127.0.0.1/path" a true
+    fails_with 78 "$MORTISE" run --url "nats://127.0.0.1:0" a true
+    fails_with 78 "$MORTISE" run --url "nats://127.0.0.1?lease=10ms" a true
+    fails_with 78 "$MORTISE" run --url "nats://a@192.0.2.1?credentials=/dev/null" a true
+    MORTISE_NATS_AUTH=a fails_with 78 "$MORTISE" run -w 1s --url "nats://a@127.example.com" a true
+    [[ "$output" == *"unencrypted"* ]]
+}
