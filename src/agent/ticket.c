@@ -7,6 +7,7 @@
  * A ticket with a delay that holds when its client dies is kept for the delay, by the agent: the
  * store would do the same only if the agent died.
  */
+#include "agent/mutex.h"
 #include "agent/peer.h"
 #include "agent/rights.h"
 
@@ -17,6 +18,7 @@
 #include <string.h>
 
 #define PAUSE (50 * MRT_MILLISECOND) /* before a removal is repeated */
+#define DRIFT 32                     /* a clock may run fast by this part (core/session.c) */
 
 struct mrt_desk_ticket *mrt_desk_find(const struct mrt_desk *desk, struct mrt_id id)
 {
@@ -74,6 +76,11 @@ static void set_granted(struct mrt_desk_ticket *ticket, bool is_granted)
     ticket->is_granted = is_granted;
 }
 
+void mrt_desk_ticket_granted(struct mrt_desk_ticket *ticket)
+{
+    set_granted(ticket, true);
+}
+
 static void leave_session(struct mrt_desk_ticket *ticket)
 {
     struct mrt_desk_session *session = ticket->session;
@@ -98,6 +105,7 @@ void mrt_desk_ticket_free(struct mrt_agent *agent, struct mrt_desk_ticket *ticke
     mrt_heap_clear(&agent->desk.timers, &ticket->timer);
     HASH_DEL(agent->desk.tickets, ticket);
     unkeep(agent, ticket);
+    mrt_desk_mutex_free(ticket->mutex);
     leave_session(ticket);
     if (ticket->usage)
         mrt_user_give_back(ticket->user, ticket->usage, ticket->waits);
@@ -110,7 +118,7 @@ mrt_time mrt_desk_recheck(const struct mrt_desk *desk, const char *queue, mrt_ti
     mrt_time now = mrt_time_now();
     TAILQ_FOREACH (ticket, &desk->kept, link)
         if (strcmp(ticket->queue, queue) == 0 && ticket->timer.at > now)
-            told = mrt_time_min(told, ticket->timer.at - now);
+            told = mrt_time_min(told, mrt_time_min(ticket->timer.at - now, ticket->delay));
     return told;
 }
 
@@ -145,11 +153,13 @@ void mrt_desk_ticket_leave(struct mrt_agent *agent, struct mrt_desk_ticket *tick
     }
     if (is_kept || ticket->session->state != MRT_DESK_STOPPING)
         leave_session(ticket);
-    if (is_kept) {
+    if (ticket->mutex) {
+        mrt_desk_mutex_leave(ticket->mutex);
+    } else if (is_kept) {
         ticket->is_kept = true;
         TAILQ_INSERT_TAIL(&agent->desk.kept, ticket, link);
         mrt_heap_set(&agent->desk.timers, &ticket->timer,
-                     mrt_time_add(mrt_time_now(), ticket->delay));
+                     mrt_time_add(mrt_time_now(), ticket->delay + ticket->delay / DRIFT));
         wake_others(agent, ticket);
     } else {
         request_removal(agent, ticket);
