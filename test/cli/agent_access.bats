@@ -133,6 +133,13 @@ END
     timeout 60 python3 "$BATS_TEST_DIRNAME/agent_users.py" has_many_connections 400
 }
 
+@test "an agent without descriptors says FULL, once in its log, and serves again when one is free" {
+    AGENT_WITHIN=(prlimit --nofile=200)
+    start_agent
+    client is_full_and_serves_again 136
+    [ "$(grep -c "is refused: the agent has 136 connections" "$T/agent.out")" -eq 1 ]
+}
+
 @test "a hostile user hinders others no more than by spinning" {
     needs_users
     start_with_policy <<<"allow user www-data acquire list on evil/"

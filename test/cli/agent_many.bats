@@ -33,13 +33,6 @@ needs_descriptors() {
     grep -q '"share_min": [0-9.]*[1-9]' "$T/bench"
 }
 
-@test "an agent without descriptors says FULL, once in its log, and serves again when one is free" {
-    AGENT_WITHIN=(prlimit --nofile=200)
-    start_agent
-    client is_full_and_serves_again 136
-    [ "$(grep -c "is refused: the agent has 136 connections" "$T/agent.out")" -eq 1 ]
-}
-
 @test "a program waits while the listener's queue is full" {
     needs_descriptors
     start_agent
