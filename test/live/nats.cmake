@@ -35,12 +35,21 @@ foreach(part acquire owner async life contest shared multi election cell operato
 endforeach()
 set_property(TEST api_operator_nats PROPERTY ENVIRONMENT "MORTISE_TEST_MORE=${more_entries}")
 nats_test(api_stress_nats test_api_stress 20s)
-# The store's objects, of which some calls are led astray.
-mortise_suite(NAME nats_rules SOURCES nats_rules.c ../conform/port_client.c LABELS store waits)
-target_compile_definitions(test_nats_rules PRIVATE NATS_SERVERS="${nats_servers}")
-target_link_libraries(test_nats_rules PRIVATE mortise_store_nats PkgConfig::NATS)
-foreach(call mrt_store_find mrt_nats_publish mrt_nats_get_last mrt_nats_get_next)
-  target_link_options(test_nats_rules PRIVATE LINKER:--wrap=${call})
+# The store's objects, of which some calls are led astray; and with each of its rules broken.
+foreach(variant "" _defects)
+  set(more LABELS store waits)
+  if(variant)
+    set(more ../defect_run.c LIBRARIES mortise_core_defects mortise_outer_defects
+             mortise_store_zookeeper_defects LABELS defects waits)
+  endif()
+  mortise_suite(NAME nats_rules${variant} SOURCES nats_rules.c ../conform/port_client.c ${more}
+                TIMEOUT 240)
+  target_compile_definitions(test_nats_rules${variant} PRIVATE NATS_SERVERS="${nats_servers}")
+  target_link_libraries(test_nats_rules${variant} PRIVATE mortise_store_nats${variant}
+                        PkgConfig::NATS)
+  foreach(call mrt_store_find mrt_nats_publish mrt_nats_get_last mrt_nats_get_next)
+    target_link_options(test_nats_rules${variant} PRIVATE LINKER:--wrap=${call})
+  endforeach()
 endforeach()
 if(COMMAND mortise_bats_suite)
   mortise_bats_suite(nats ${CMAKE_CURRENT_SOURCE_DIR}/nats.bats waits)
