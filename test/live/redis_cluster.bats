@@ -35,7 +35,7 @@ contest() {
     local contenders=() i
     echo 0 >counter
     for i in {1..4}; do
-        "$CLAIMER" "$1?session=60s" "$2" counter 3 60 3>&- &
+        "$CLAIMER" "$1?session=60s" "$2" counter 3 60 "" 3>&- &
         contenders+=($!)
     done
     all_end_with 0 "${contenders[@]}"
@@ -98,7 +98,7 @@ one_waits() {
 # is_kept_out NAME KEY: another program's key of the claim NAME.
 is_kept_out() {
     ask 2 SET "$2" else PX 60000
-    run -124 timeout 1 "$CLAIMER" "$(cluster)?session=60s" "$1" counter 1 60 </dev/null
+    run -124 timeout 1 "$CLAIMER" "$(cluster)?session=60s" "$1" counter 1 60 "" </dev/null
     run -0 "$MORTISE" ls --url "$(cluster)" "$1"
     [[ "$output" == *holds* ]]
     ask 2 DEL "$2"
@@ -112,16 +112,16 @@ is_kept_out() {
 # Its key would be another one than that of redis+cluster:, and is here by chance.
 @test "RD-16 a claim without a tag is refused by redis: at a node of a cluster" {
     echo 0 >counter
-    run "$CLAIMER" "$(server 2)?session=60s" a counter 1 60 </dev/null
+    run "$CLAIMER" "$(server 2)?session=60s" a counter 1 60 "" </dev/null
     [ "$status" -ne 0 ]
     [[ "$output" == *"mortise/a: the server is a node of a cluster, where exclusive locks need redis+cluster: or a name as {mortise/}NAME"* ]]
     [ "$(ask 2 EXISTS mortise/a)" -eq 0 ]
-    run "$CLAIMER" "$(server 2)?session=60s" b counter 1 60 </dev/null
+    run "$CLAIMER" "$(server 2)?session=60s" b counter 1 60 "" </dev/null
     [ "$status" -ne 0 ]
     [[ "$output" == *"MOVED 6013 "* ]]
     [ "$(cat counter)" -eq 0 ]
     # A name of other programs, which the keeper of the slot of {/} also has.
-    "$CLAIMER" "$(server 1)?session=60s&namespace=" b counter 1 60 </dev/null
+    "$CLAIMER" "$(server 1)?session=60s&namespace=" b counter 1 60 "" </dev/null
     [ "$(cat counter)" -eq 1 ]
     run -0 "$MORTISE" ls --url "$(server 2)" b
     ask 1 SET mortise/b else

@@ -69,7 +69,7 @@ is_nowhere() {
     on_five 120s 10s
     echo 0 >counter
     for i in {1..20}; do
-        "$CLAIMER" "$MORTISE_URL" contest counter 3 120 3>&- &
+        "$CLAIMER" "$MORTISE_URL" contest counter 3 120 "" 3>&- &
         contenders+=($!)
     done
     all_end_with 0 "${contenders[@]}"
