@@ -111,7 +111,7 @@ assert f["acquisitions_per_s"] * f["seconds"] <= 3.5, f' "$output"
     fails_with 64 "$MORTISE" bench
     fails_with 64 "$MORTISE" bench one two
     fails_with 64 "$MORTISE" bench ""
-    for bad in 0 -1 257 x 1.5 "" 99999999999999999999; do
+    for bad in 0 -1 1025 x 1.5 "" 99999999999999999999; do
         fails_with 64 "$MORTISE" bench --threads "$bad" job
         fails_with 64 "$MORTISE" bench --processes "$bad" job
         fails_with 64 "$MORTISE" bench --locks "$bad" job
