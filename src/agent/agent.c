@@ -65,7 +65,6 @@ static int open_store(struct mrt_agent *agent, const struct mrt_uri *uri, mrt_ti
     /* A client trusts what HELD has replied: the rest of the session's lease. */
     if (error == MORTISE_OK)
         config.trusted_for = ops->capabilities.lease_ms > 0 ? LEASE_MAX : LEASE_STANDARD;
-    config.delay_is_host = true; /* all of them protect clients, which end with the host */
     if (error != MORTISE_OK)
         return error;
     mrt_owner_describe("agent", true, owner);
@@ -238,8 +237,7 @@ void mrt_agent_finish_turn(struct mrt_agent *agent)
         mrt_desk_turn(agent);
         while ((peer = TAILQ_FIRST(&agent->flushes)))
             mrt_peer_flush(peer); /* which may run commands that waited */
-    } while (commands != agent->counters.commands || mrt_tell_waits(driver) ||
-             (mrt_engine_has_command(driver->engine) && !driver->stalled));
+    } while (commands != agent->counters.commands || mrt_tell_waits(driver));
     while ((peer = TAILQ_FIRST(&agent->gone)))
         mrt_peer_free(peer);
     if (agent->resumes)

@@ -2,13 +2,11 @@
 /*
  * The desk: the store's port for programs with the library (src/store/agent), over the agent's own
  * session. A connection that has said MORTISE 1 is a client session; its tickets are tickets of the
- * agent's store session, under the same identities, and commands and events are passed through. All
- * but plain mutexes, which wait in the agent's engine.
+ * agent's store session, under the same identities, and commands and events are passed through.
  *
  *   session.c   client sessions: their beginning, proof of life, and end
  *   desk.c      commands on their way to the store, and what the store says
  *   ticket.c    tickets, and those that outlive their client session
- *   mutex.c     mutexes, which are handed on here, behind one ticket of the agent
  *   rights.c    what a policy lets a user do
  *   operate.c   lists, revokes and breaks; worker.c makes those calls
  *
@@ -47,7 +45,6 @@ struct mrt_agent;
 struct mrt_driver;
 struct mrt_peer;
 struct mrt_frame_command;
-struct mrt_desk_mutex;
 struct mrt_usage;
 struct mrt_user;
 
@@ -65,18 +62,16 @@ struct mrt_desk_ticket {
     bool is_kept;      /* by its delay, until the timer */
     uint64_t weight, capacity, fence;
     mrt_time delay;
-    bool claim, reads;            /* as its APPEND said: without an order; a reader's */
-    struct mrt_user *user;        /* who has limits; NULL: none */
-    struct mrt_usage *usage;      /* what it counts for, of this user */
-    bool waits;                   /* it counts as a waiter there */
-    struct mrt_desk_mutex *mutex; /* NULL: it is a ticket of the store */
+    bool claim, reads;       /* as its APPEND said: without an order; a reader's */
+    struct mrt_user *user;   /* who has limits; NULL: none */
+    struct mrt_usage *usage; /* what it counts for, of this user */
+    bool waits;              /* it counts as a waiter there */
     struct mrt_timer timer;
     TAILQ_ENTRY(mrt_desk_ticket) link; /* of its session, or of those that are kept */
     UT_hash_handle hh;                 /* by id */
     char queue[];
 };
 TAILQ_HEAD(mrt_desk_tickets, mrt_desk_ticket);
-TAILQ_HEAD(mrt_desk_mutexes, mrt_desk_mutex);
 
 enum mrt_desk_state {
     MRT_DESK_NONE,
@@ -125,7 +120,6 @@ struct mrt_desk {
     struct mrt_desk_sessions sessions;
     struct mrt_desk_ticket *tickets;
     struct mrt_desk_tickets kept;
-    struct mrt_desk_mutexes pending;           /* that wait for the agent's ticket, to be told */
     struct mrt_desk_command *commands;         /* all that are not answered */
     struct mrt_desk_commands outbox, answered; /* not submitted yet; to be freed */
 };
@@ -188,6 +182,5 @@ mrt_time mrt_desk_recheck(const struct mrt_desk *desk, const char *queue, mrt_ti
 /* Its session has ended. */
 void mrt_desk_ticket_leave(struct mrt_agent *agent, struct mrt_desk_ticket *ticket, bool died);
 void mrt_desk_ticket_timer(struct mrt_agent *agent, struct mrt_desk_ticket *ticket);
-void mrt_desk_ticket_granted(struct mrt_desk_ticket *ticket);
 
 #endif

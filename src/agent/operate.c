@@ -4,8 +4,7 @@
  *
  * The store shows the agent as the owner of its clients' tickets. The rows of those are told with
  * the client's own owner, found by name and fence, because some stores keep no identity of a
- * ticket. Behind the row of a ticket of the agent itself, by which a mutex is handed on, stand rows
- * of the clients that wait for it here.
+ * ticket.
  *
  * A connection has one operation at a time. Rows are written as the client reads: a long list does
  * not fill the connection's output.
@@ -14,7 +13,6 @@
  * few operations at a time, because the worker makes them one by one, and rows take memory until
  * they are read.
  */
-#include "agent/mutex.h"
 #include "agent/peer.h"
 #include "agent/rights.h"
 #include "agent/worker.h"
@@ -24,15 +22,13 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #define OUTPUT_FULL (UINT64_C(128) << 10)
 #define OPERATIONS_MAX 4 /* of a user who has limits */
 
 /* An index of the desk's tickets, for one call. */
 struct known {
-    const struct mrt_desk_ticket *ticket; /* the first, of several by one ticket of the agent */
-    uint64_t fence;
+    const struct mrt_desk_ticket *ticket;
     UT_hash_handle hh; /* by fence; several queues may have the same */
 };
 
@@ -61,113 +57,44 @@ static void write_row(struct mrt_reply *output, const struct mrt_listed *row)
 }
 
 /* The ticket of an entry; NULL: it is none of a client here. */
-static struct known *find_known(struct known *all, uint64_t fence, const char *name)
+static struct known *find_known(struct known *all, const mortise_entry *entry)
 {
     struct known *known;
-    HASH_FIND(hh, all, &fence, sizeof fence, known);
-    while (known && (known->fence != fence || strcmp(known->ticket->queue, name) != 0)) {
+    HASH_FIND(hh, all, &entry->fence, sizeof entry->fence, known);
+    while (known && (known->ticket->fence != entry->fence ||
+                     strcmp(known->ticket->queue, entry->name) != 0)) {
         UT_hash_handle *next = known->hh.hh_next; /* of the bucket */
         known = next ? (struct known *)((char *)next - offsetof(struct known, hh)) : NULL;
     }
     return known;
 }
 
-/* Tickets are in the table in the order in which they came. */
-static struct known *index_tickets(const struct mrt_desk *desk)
+/* Makes the rows of clients' tickets say so. */
+static void name_owners(const struct mrt_desk *desk, struct mrt_operation *operation)
 {
-    const struct mrt_desk_ticket *ticket, *next;
-    struct known *known = NULL, *each;
+    struct mrt_row *row;
+    struct mrt_desk_ticket *ticket, *next;
+    struct known *known = NULL, *each, *next_known;
     HASH_ITER (hh, desk->tickets, ticket, next) {
-        uint64_t fence = ticket->mutex ? mrt_desk_mutex_fence(ticket->mutex) : ticket->fence;
-        if (ticket->observes || fence == 0 || find_known(known, fence, ticket->queue) ||
-            !(each = calloc(1, sizeof *each)))
+        if (ticket->observes || ticket->fence == 0 || !(each = calloc(1, sizeof *each)))
             continue;
         each->ticket = ticket;
-        each->fence = fence;
-        HASH_ADD(hh, known, fence, sizeof each->fence, each);
+        HASH_ADD_KEYPTR(hh, known, &ticket->fence, sizeof ticket->fence, each);
         if (!each->hh.tbl) {
             free(each);
             break; /* no memory: the other rows stay as the store shows them */
         }
     }
-    return known;
-}
-
-static void name_owner(struct mrt_row *row, const struct mrt_desk_ticket *ticket)
-{
-    if (ticket->session && (row->owner = strdup(ticket->session->owner)))
-        row->listed.entry.label = row->owner;
-}
-
-static int64_t wall_ms(void)
-{
-    struct timespec wall;
-    clock_gettime(CLOCK_REALTIME, &wall);
-    return (int64_t)wall.tv_sec * 1000 + wall.tv_nsec / 1000000;
-}
-
-/* A row of one that waits in the agent; NULL: no memory. */
-static struct mrt_row *new_waiter_row(const struct mrt_row *front,
-                                      const struct mrt_desk_ticket *ticket)
-{
-    char claim[MRT_CLAIM_SIZE];
-    mrt_time since;
-    struct mrt_listed listed = front->listed;
-    listed.entry.fence = 0;
-    listed.entry.place += mrt_desk_mutex_place(ticket->mutex, &since);
-    listed.entry.since_wall_ms = wall_ms() - (mrt_time_now() - since) / MRT_MILLISECOND;
-    listed.entry.detached = 0;
-    listed.entry.delay_ms = 0;
-    mrt_claim_format(ticket->id, claim);
-    listed.claim = claim;
-    struct mrt_row *row = mrt_row_new(&listed);
-    if (row)
-        name_owner(row, ticket);
-    return row;
-}
-
-/* Inserts the clients that wait here behind the row of the agent's ticket; those behind them at the
-   store have as many more ahead. */
-static void add_waiters(struct mrt_operation *operation, struct mrt_row *front,
-                        const struct mrt_desk_ticket *ticket)
-{
-    struct mrt_row *last = front, *row;
-    uint32_t count = 0;
-    mrt_time since;
-    if (mrt_desk_mutex_place(ticket->mutex, &since) == 0)
-        ticket = mrt_desk_mutex_next(ticket->mutex);
-    for (; ticket && (row = new_waiter_row(front, ticket));
-         ticket = mrt_desk_mutex_next(ticket->mutex)) {
-        STAILQ_INSERT_AFTER(&operation->rows, last, row, link);
-        last = row;
-        count = row->listed.entry.place - front->listed.entry.place;
-    }
-    for (row = STAILQ_NEXT(last, link);
-         row && strcmp(row->listed.entry.name, front->listed.entry.name) == 0;
-         row = STAILQ_NEXT(row, link))
-        row->listed.entry.place += count;
-}
-
-/* Makes the rows of clients' tickets say so. */
-static void name_owners(const struct mrt_desk *desk, struct mrt_operation *operation)
-{
-    struct mrt_row *row;
-    struct known *known = index_tickets(desk), *each, *next_known;
-    mrt_time since;
     STAILQ_FOREACH(row, &operation->rows, link)
     {
         struct mrt_listed *listed = &row->listed;
-        each = find_known(known, listed->entry.fence, listed->entry.name);
+        each = find_known(known, &listed->entry);
         if (!each)
             continue;
-        const struct mrt_desk_ticket *ticket = each->ticket;
-        if (!ticket->mutex || mrt_desk_mutex_place(ticket->mutex, &since) == 0)
-            name_owner(row, ticket);
-        if (ticket->mutex)
-            add_waiters(operation, row, ticket);
-        if (ticket->is_kept)
-            listed->entry.delay_ms =
-                mrt_time_left_ms(mrt_time_min(ticket->timer.at - mrt_time_now(), ticket->delay), 0);
+        if (each->ticket->session && (row->owner = strdup(each->ticket->session->owner)))
+            listed->entry.label = row->owner;
+        if (each->ticket->is_kept)
+            listed->entry.delay_ms = mrt_time_left_ms(each->ticket->timer.at, mrt_time_now());
     }
     HASH_ITER (hh, known, each, next_known) {
         HASH_DEL(known, each);

@@ -7,7 +7,6 @@
  * A ticket with a delay that holds when its client dies is kept for the delay, by the agent: the
  * store would do the same only if the agent died.
  */
-#include "agent/mutex.h"
 #include "agent/peer.h"
 #include "agent/rights.h"
 
@@ -76,11 +75,6 @@ static void set_granted(struct mrt_desk_ticket *ticket, bool is_granted)
     ticket->is_granted = is_granted;
 }
 
-void mrt_desk_ticket_granted(struct mrt_desk_ticket *ticket)
-{
-    set_granted(ticket, true);
-}
-
 static void leave_session(struct mrt_desk_ticket *ticket)
 {
     struct mrt_desk_session *session = ticket->session;
@@ -105,7 +99,6 @@ void mrt_desk_ticket_free(struct mrt_agent *agent, struct mrt_desk_ticket *ticke
     mrt_heap_clear(&agent->desk.timers, &ticket->timer);
     HASH_DEL(agent->desk.tickets, ticket);
     unkeep(agent, ticket);
-    mrt_desk_mutex_free(ticket->mutex);
     leave_session(ticket);
     if (ticket->usage)
         mrt_user_give_back(ticket->user, ticket->usage, ticket->waits);
@@ -153,9 +146,7 @@ void mrt_desk_ticket_leave(struct mrt_agent *agent, struct mrt_desk_ticket *tick
     }
     if (is_kept || ticket->session->state != MRT_DESK_STOPPING)
         leave_session(ticket);
-    if (ticket->mutex) {
-        mrt_desk_mutex_leave(ticket->mutex);
-    } else if (is_kept) {
+    if (is_kept) {
         ticket->is_kept = true;
         TAILQ_INSERT_TAIL(&agent->desk.kept, ticket, link);
         mrt_heap_set(&agent->desk.timers, &ticket->timer,

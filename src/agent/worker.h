@@ -74,8 +74,6 @@ void mrt_worker_close(struct mrt_worker *worker);
 void mrt_worker_begin(struct mrt_worker *worker, struct mrt_operation *operation);
 /* One that is done; NULL: none is. */
 struct mrt_operation *mrt_worker_next(struct mrt_worker *worker);
-/* NULL: no memory. */
-struct mrt_row *mrt_row_new(const struct mrt_listed *listed);
 void mrt_row_free(struct mrt_row *row);
 void mrt_operation_free(struct mrt_operation *operation);
 

@@ -142,17 +142,6 @@ void mrt_hold_limit(struct mrt_hold *hold, mrt_time longest, mrt_time now)
     hold->ends = mrt_time_add(now, longest);
     mrt_heap_set(&hold->engine->timers, &hold->timer, hold->ends - longest / 10);
 }
-
-/* How many of the ticket's numbers the waiter's hold takes. */
-static uint64_t count_fences(const struct mrt_waiter *waiter, const struct mrt_ticket *ticket)
-{
-    uint64_t left = ticket->fence_span - ticket->used, share = 1;
-    uint32_t grants = ticket->queue->engine->config.budget_count;
-    if (waiter->takes_share && grants > 0)
-        share = ticket->fence_span / grants;
-    return share == 0 ? 1 : share < left ? share : left;
-}
-
 void mrt_hold_begin(const struct mrt_waiter *waiter, struct mrt_ticket *ticket, mrt_time now)
 {
     struct mrt_hold *hold = waiter->hold;
@@ -161,9 +150,8 @@ void mrt_hold_begin(const struct mrt_waiter *waiter, struct mrt_ticket *ticket, 
     begin_hold(hold, ticket, waiter->owner, waiter->weight);
     mrt_hold_limit(hold, waiter->hold_max, now);
     hold->fence = ticket->fence ? ticket->fence + ticket->used : 0;
-    hold->fence_span = count_fences(waiter, ticket);
-    note_fence(ticket, hold->fence ? hold->fence + hold->fence_span - 1 : 0);
-    ticket->used += hold->fence_span;
+    note_fence(ticket, hold->fence);
+    ticket->used++;
     ticket->fresh = ticket->adopts = false;
     ticket->lingers = 0;
     if (!ticket->queue->recipe.shared)
@@ -175,7 +163,6 @@ void mrt_hold_join(struct mrt_hold *hold, const struct mrt_hold *first, uint64_t
     MRT_ASSERT(first->ticket && weight < first->weight);
     begin_hold(hold, first->ticket, first->owner, weight);
     hold->fence = first->fence;
-    hold->fence_span = first->fence_span;
     hold->ends = first->ends;
     if (hold->ends != MRT_TIME_NEVER)
         mrt_heap_set(&hold->engine->timers, &hold->timer, hold->ends);

@@ -27,7 +27,7 @@ struct mrt_hold {
     struct mrt_ticket *ticket; /* NULL: lost */
     uint64_t owner;
     uint64_t weight;
-    uint64_t fence, fence_span; /* its first number, and how many it has */
+    uint64_t fence;
     uint32_t count;
     mrt_time ends;      /* when it ends by itself; MRT_TIME_NEVER: it does not */
     mortise_state told; /* newest state put into the told list */

@@ -37,7 +37,7 @@
  *      shows in a REFRESH after at most `recheck`. WAKE and VIEW may be
  *      spurious, doubled, late or early. The REFRESH of a waiting ticket may show the older state
  * of one of several servers, if that state does not grant. An unsolicited VIEW may be that of an
- *      earlier ticket of the same identity, whose fence was another, unless it says `in_order`.
+ *      earlier ticket of the same identity, whose fence was another.
  *  (e) Commands of one queue and one session take effect in the order submitted.
  *  (f) REMOVE of what is not there succeeds, and never removes another's ticket.
  *  (g) Commands of a session that has ended do nothing, and are answered. START of
@@ -188,7 +188,6 @@ struct mrt_event {
     uint64_t fence_span;   /* VIEW, at least 1 */
     uint64_t weight_ahead; /* VIEW */
     bool others_behind;    /* VIEW: a ticket is, or may be, queued behind this one */
-    bool in_order;         /* VIEW, unasked: it is newer than all that was said of this ticket */
     mrt_time recheck;      /* VIEW, HOLDER: look again after this long without a wake */
     uint64_t place;        /* VIEW: how many tickets are ahead of one that waits; 0: not known */
     uint64_t revoked;      /* VIEW, REVOKED: newest request to give it up; 0: none is known */

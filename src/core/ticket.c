@@ -69,7 +69,6 @@ void mrt_ticket_send(struct mrt_ticket *ticket, enum mrt_command_type type)
     ticket->command.watch_closely = ticket->watch_closely;
     ticket->command.linger = ticket->may_linger;
     ticket->command.delay = ticket->delay;
-    ticket->command.delay_is_host = engine->config.delay_is_host;
     ticket->command.wants_place = mrt_queue_wants_place(ticket);
     ticket->command.expect_no_waiters = !ticket->waited && !ticket->others_behind;
     if (ticket->sent != ticket->value)

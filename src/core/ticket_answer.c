@@ -266,7 +266,7 @@ static void seen(struct mrt_ticket *ticket, const struct mrt_event *event, mrt_t
  * (unseen, or for want of copies) and appended again behind others. */
 static bool is_of_another(const struct mrt_ticket *ticket, const struct mrt_event *event)
 {
-    return !event->in_order && event->fence != ticket->fence;
+    return event->fence != ticket->fence;
 }
 
 void mrt_ticket_told(struct mrt_ticket *ticket, const struct mrt_event *event, mrt_time now)

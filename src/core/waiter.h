@@ -33,8 +33,6 @@ struct mrt_waiter {
     bool try_only;
     bool expect_free;  /* try_only: it is likely to be granted at once */
     bool competes;     /* may be WOKEN; else it is handed the lock directly */
-    bool takes_share;  /* not shared: its hold takes as many fences as leave each grant of a turn as
-                          many; else one */
     mrt_time hold_max; /* how long the hold lasts at most; 0: for ever */
     bool wants_place;  /* wants to hear of its place: mrt_engine_next_placed */
     const void *value; /* of its ticket, if the recipe is shared; NULL: none. Kept until DONE */

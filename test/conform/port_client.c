@@ -20,16 +20,8 @@
 static char place[512];
 static char directory[64];
 
-static bool hands_on;
-
-bool port_hands_on(void)
-{
-    return hands_on;
-}
-
 const char *port_place_open(const char *given)
 {
-    hands_on = strncmp(given, "agent:", 6) == 0;
     if (strcmp(given, "sqlite:") == 0) {
         snprintf(directory, sizeof directory, "/tmp/mortise-conform-XXXXXX");
         if (!mkdtemp(directory))

@@ -31,9 +31,6 @@ struct port_client {
 const char *port_place_open(const char *given);
 /* Removes what was made for it. */
 void port_place_close(void);
-/* Whether mutexes are handed on before the store: a waiter has no number there, and a holder a
-   share of its ticket's. */
-bool port_hands_on(void);
 /* The kind of lock of port_append's and port_try's tickets: "mutex", or "exclusive", a claim. */
 extern const char *port_kind;
 

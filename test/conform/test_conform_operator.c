@@ -96,8 +96,7 @@ static void test_m_only_a_holder_gets_a_revoke_request(void **state)
     assert_int_equal(revoke(&second, "m/3", 0), MORTISE_ENOTHELD);
     struct mrt_event held = port_append(&first, "m/3", port_id());
     struct mrt_event waiting = port_append(&second, "m/3", port_id());
-    if (!port_hands_on())
-        assert_int_equal(revoke(&first, "m/3", waiting.fence), MORTISE_ENOTHELD);
+    assert_int_equal(revoke(&first, "m/3", waiting.fence), MORTISE_ENOTHELD);
     assert_int_equal(revoke(&first, "m/3", held.fence + 1), MORTISE_ENOTHELD);
     assert_int_equal(revoke(&first, "m/3x", held.fence), MORTISE_ENOTHELD);
     assert_int_equal(watch_closely(&first, "m/3", &held).revoked, 0);
@@ -194,8 +193,6 @@ static void test_n_a_broken_waiter_is_gone(void **state)
     struct mrt_event held = port_append(&first, "n/2", port_id());
     struct mrt_event waiting = port_append(&second, "n/2", port_id());
     struct mrt_event behind = port_append(&first, "n/2", port_id());
-    if (port_hands_on())
-        skip();
     assert_int_equal(break_ticket(&first, "n/2", waiting.fence), MORTISE_OK);
     assert_int_equal(port_refresh(&second, "n/2", &waiting).type, MRT_GONE);
     port_remove(&first, "n/2", held.ticket, held.fence);

@@ -102,8 +102,6 @@ struct agent_host *agent_for(const struct client *client);
 /* A client has sent a command. */
 void agent_note(struct world *world, const struct client *client,
                 const struct mrt_command *command);
-/* A client is told so. */
-void agent_told(struct world *world, const struct mrt_event *event);
 void agents_heal(struct world *world);
 void agents_end(struct world *world);
 bool agents_ended(const struct world *world);

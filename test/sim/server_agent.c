@@ -1,27 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The server of the agents' store, the memory store's; and which client each of its tickets is of,
- * which that server does not know. A ticket that the agent passes on is a client's from its APPEND
- * on. A ticket of the agent itself, by which a mutex is handed on, is that client's who was told of
- * the newest fence of it.
+ * which that server does not know. A ticket is a client's from its APPEND on.
  */
 #include "agent_host.h"
 
 #include "agent/peer.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 struct note {
     struct mrt_id ticket;
     struct peer *peer;
     int queue;
     uint64_t fence; /* 0: not known */
-    /* Of one that the agent hands on: */
-    bool plain;
-    const struct peer *agent; /* the agent's life in which it was appended */
-    mrt_time sent, waits;     /* when the client sent it, and was told that it waits; 0: not */
-    bool over;                /* granted, or given up */
 };
 
 struct agent_world {
@@ -60,14 +52,9 @@ static struct note *find_note(const struct agent_world *agents, struct mrt_id ti
 void agent_note(struct world *world, const struct client *client, const struct mrt_command *command)
 {
     struct agent_world *agents = state_of(world);
-    struct note *note = find_note(agents, command->ticket);
-    if (note && command->type == MRT_REMOVE)
-        note->over = true;
-    for (size_t i = 0; i < agents->note_count && command->type < MRT_APPEND; i++)
-        if (command->type != MRT_RENEW && agents->notes[i].peer == client->peer)
-            agents->notes[i].over = true; /* its session ends, or an earlier one has */
     if (command->type != MRT_APPEND)
         return;
+    struct note *note = find_note(agents, command->ticket);
     if (!note && agents->note_count == agents->note_room) {
         agents->note_room = 2 * agents->note_room + 64;
         agents->notes = realloc(agents->notes, agents->note_room * sizeof *note);
@@ -78,12 +65,6 @@ void agent_note(struct world *world, const struct client *client, const struct m
         note = &agents->notes[agents->note_count++];
         *note = (struct note){.ticket = command->ticket};
     }
-    note->agent = agent_for(client)->client.peer;
-    note->plain = strcmp(command->kind, "mutex") == 0 && !command->linger && command->delay == 0 &&
-                  !command->adopt && !command->try_only;
-    note->sent = world->now;
-    note->waits = 0;
-    note->over = false;
     note->peer = client->peer;
     note->queue = server_queue_index(world, command->queue);
 }
@@ -97,54 +78,13 @@ static void told(struct world *world, void *server, const struct mrt_event *even
         note->fence = event->fence;
 }
 
-/* A client has a mutex: none of the same agent waits for it that was told so before this one sent
-   its APPEND. */
-static void check_handed(struct world *world, const struct note *note)
-{
-    const struct agent_world *agents = state_of(world);
-    for (size_t i = 0; i < agents->note_count; i++) {
-        const struct note *other = &agents->notes[i];
-        if (other->plain && !other->over && other->waits > 0 && other->waits < note->sent &&
-            other->queue == note->queue && other->agent == note->agent &&
-            other->peer != note->peer && other->peer->client &&
-            check_keeps_sessions(world, other->waits))
-            check_fail(world, note->peer->index, note->queue, "client %d was overtaken",
-                       other->peer->index);
-    }
-}
-
-void agent_told(struct world *world, const struct mrt_event *event)
-{
-    struct note *note = find_note(state_of(world), event->ticket);
-    if (event->type == MRT_VIEW)
-        told(world, state_of(world), event);
-    if (!note || !note->plain)
-        return;
-    if (event->type == MRT_GONE) {
-        note->over = true;
-    } else if (event->type != MRT_VIEW) {
-        return;
-    } else if (event->weight_ahead > 0) {
-        if (note->waits == 0)
-            note->waits = world->now;
-    } else if (!note->over) {
-        note->over = true;
-        check_handed(world, note);
-    }
-}
-
 static struct peer *owner(void *server, int queue, uint64_t fence)
 {
     const struct agent_world *agents = server;
-    const struct note *newest = NULL;
-    uint64_t span = (uint64_t)agents->world->drawn.fence_span;
-    for (size_t i = agents->note_count; i > 0; i--) {
-        const struct note *note = &agents->notes[i - 1];
-        if (note->queue == queue && note->fence >= fence && note->fence - fence < span &&
-            (!newest || note->fence > newest->fence))
-            newest = note;
-    }
-    return newest ? newest->peer : NULL;
+    for (size_t i = agents->note_count; i > 0; i--)
+        if (agents->notes[i - 1].fence == fence && agents->notes[i - 1].queue == queue)
+            return agents->notes[i - 1].peer;
+    return NULL;
 }
 
 /* ------------------------------------------------------------------ all agents */

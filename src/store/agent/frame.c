@@ -40,7 +40,6 @@ static const struct {
 enum { FLAG_COUNT = sizeof flags / sizeof flags[0] };
 #define HAS_VALUE 'v'
 #define OTHERS_BEHIND 'b'
-#define IN_ORDER 'o'
 
 /* ------------------------------------------------------------------------ words */
 
@@ -245,7 +244,7 @@ void mrt_frame_write_event(struct mrt_reply *output, const struct mrt_event *eve
                    : event->type == MRT_HOLDER  ? 10
                    : event->fence > 0           ? 10
                                                 : 5;
-    char letters[3];
+    char letters[2];
     size_t letter_count = 0;
     mrt_reply_array(output, count);
     mrt_reply_bulk(output, event->serial > 0 ? "answer" : "event", event->serial > 0 ? 6 : 5);
@@ -257,8 +256,6 @@ void mrt_frame_write_event(struct mrt_reply *output, const struct mrt_event *eve
         return;
     if (event->others_behind)
         letters[letter_count++] = OTHERS_BEHIND;
-    if (event->in_order)
-        letters[letter_count++] = IN_ORDER;
     if (event->value)
         letters[letter_count++] = HAS_VALUE;
     mrt_reply_bulk(output, letters, letter_count);
@@ -284,7 +281,6 @@ static bool read_event_flags(const struct mrt_resp_word *word, struct mrt_frame_
 {
     for (size_t i = 0; i < word->size; i++) {
         frame->event.others_behind |= word->text[i] == OTHERS_BEHIND;
-        frame->event.in_order |= word->text[i] == IN_ORDER;
         frame->has_value |= word->text[i] == HAS_VALUE;
     }
     return true;
