@@ -69,6 +69,12 @@ static struct known *find_known(struct known *all, const mortise_entry *entry)
     return known;
 }
 
+/* The rest of the delay that the client asked for; the clock of the agent may run fast. */
+static int64_t left_ms(const struct mrt_desk_ticket *ticket, mrt_time now)
+{
+    return mrt_time_left_ms(mrt_time_min(ticket->timer.at, mrt_time_add(now, ticket->delay)), now);
+}
+
 /* Makes the rows of clients' tickets say so. */
 static void name_owners(const struct mrt_desk *desk, struct mrt_operation *operation)
 {
@@ -94,7 +100,7 @@ static void name_owners(const struct mrt_desk *desk, struct mrt_operation *opera
         if (each->ticket->session && (row->owner = strdup(each->ticket->session->owner)))
             listed->entry.label = row->owner;
         if (each->ticket->is_kept)
-            listed->entry.delay_ms = mrt_time_left_ms(each->ticket->timer.at, mrt_time_now());
+            listed->entry.delay_ms = left_ms(each->ticket, mrt_time_now());
     }
     HASH_ITER (hh, known, each, next_known) {
         HASH_DEL(known, each);
