@@ -64,3 +64,7 @@ if(COMMAND mortise_bats_suite)
     mortise_bats_suite(nats_access ${CMAKE_CURRENT_SOURCE_DIR}/nats_access.bats waits)
   endif()
 endif()
+get_property(nats_tests DIRECTORY PROPERTY TESTS)
+list(FILTER nats_tests INCLUDE REGEX "(^|_)nats")
+set_property(TEST ${nats_tests} APPEND PROPERTY ENVIRONMENT
+             "LSAN_OPTIONS=suppressions=${CMAKE_CURRENT_SOURCE_DIR}/nats.supp:print_suppressions=0")
