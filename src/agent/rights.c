@@ -6,6 +6,7 @@
 #include "core/recipe.h"
 #include "store/agent/frame.h"
 
+#include <stdio.h>
 #include <string.h>
 
 int mrt_peer_check(struct mrt_peer *peer, unsigned verbs, const struct mrt_resp_word *name)
@@ -44,8 +45,7 @@ int mrt_desk_place_name(const struct mrt_peer *peer, struct mrt_resp_word *name,
     if (name->size + space >= MRT_FULL_NAME_SIZE ||
         (space > 0 && name->size + space > length + MORTISE_NAME_MAX))
         return mrt_error(MORTISE_ENAME, "a name has at most %zu bytes", MORTISE_NAME_MAX - space);
-    memcpy(full, prefix, length);
-    memcpy(full + length, peer->space, space);
+    snprintf(full, MRT_FULL_NAME_SIZE, "%s%s", prefix, peer->space);
     memcpy(full + length + space, name->text + length, name->size - length);
     *name = (struct mrt_resp_word){full, name->size + space};
     return MORTISE_OK;
