@@ -51,7 +51,7 @@ foreach(variant "" _defects)
     target_link_options(test_nats_rules${variant} PRIVATE LINKER:--wrap=${call})
   endforeach()
 endforeach()
-if(COMMAND mortise_bats_suite)
+if(COMMAND mortise_bats_suite AND NOT MORTISE_SANITIZE) # the suites above are for sanitizers, too
   mortise_bats_suite(nats ${CMAKE_CURRENT_SOURCE_DIR}/nats.bats waits)
   mortise_bats_suite(nats_cluster ${CMAKE_CURRENT_SOURCE_DIR}/nats_cluster.bats "waits;long")
   find_program(CURL curl)
