@@ -72,6 +72,23 @@ static bool is_astray(const char *subject, bool reads)
     return true;
 }
 
+/* Before the next read of a queue, and heard of before its answer: somebody says that this ticket
+   has left. */
+static struct {
+    const char *token; /* NULL: nobody does */
+    uint64_t sequence;
+} rumour;
+
+/* A read that waits for an answer of the server's. */
+struct deferred {
+    struct mrt_nats_wire *wire;
+    const char *stream;
+    uint64_t sequence;
+    char subject[MRT_NATS_SUBJECT_SIZE];
+    mrt_nats_done *done;
+    void *argument;
+};
+
 struct lost {
     mrt_nats_done *done;
     void *argument;
@@ -140,9 +157,32 @@ bool __wrap_mrt_nats_get_last(struct mrt_nats_wire *wire, const char *stream, co
     return __real_mrt_nats_get_last(wire, stream, subject, done, argument);
 }
 
+static void read_now(void *argument, const struct mrt_nats_reply *reply)
+{
+    struct deferred read = *(struct deferred *)argument;
+    (void)reply;
+    free(argument);
+    assert_true(__real_mrt_nats_get_next(read.wire, read.stream, read.sequence, read.subject,
+                                         read.done, read.argument));
+}
+
+static bool read_behind_a_rumour(struct mrt_nats_wire *wire, const char *stream, uint64_t sequence,
+                                 const char *subject, mrt_nats_done *done, void *argument)
+{
+    struct deferred *read = malloc(sizeof *read);
+    assert_non_null(read);
+    *read = (struct deferred){wire, stream, sequence, "", done, argument};
+    snprintf(read->subject, sizeof read->subject, "%s", subject);
+    mrt_nats_wake(wire, rumour.token, '-', rumour.sequence);
+    rumour.token = NULL;
+    return __real_mrt_nats_get_last(wire, stream, "mortise.nothing", read_now, read);
+}
+
 bool __wrap_mrt_nats_get_next(struct mrt_nats_wire *wire, const char *stream, uint64_t sequence,
                               const char *subject, mrt_nats_done *done, void *argument)
 {
+    if (rumour.token)
+        return read_behind_a_rumour(wire, stream, sequence, subject, done, argument);
     if (is_astray(subject, true))
         sequence = NEVER;
     bool sent = __real_mrt_nats_get_next(wire, stream, sequence, subject, done, argument);
@@ -393,6 +433,23 @@ static void test_a_waiter_is_told_of_a_departure_while_it_reads(void **state)
     }
 }
 
+static void test_a_message_that_says_who_left_grants_nothing(void **state)
+{
+    (void)state;
+    struct mrt_event held = port_append(&holder, "rules/rumour", port_id());
+    assert_true(is_granted(held));
+    struct mrt_event view = port_append(&waiter, "rules/rumour", port_id());
+    assert_false(is_granted(view));
+    for (int i = 0; i < 3; i++) {
+        rumour.token = "rules/rumour";
+        rumour.sequence = held.fence >> MRT_NATS_FENCE_BITS;
+        struct mrt_event again = port_refresh(&waiter, "rules/rumour", &view);
+        assert_null(rumour.token);
+        assert_int_equal(again.type, MRT_VIEW);
+        assert_false(is_granted(again));
+    }
+}
+
 static void test_a_cell_is_not_written_over_what_a_read_lacks(void **state)
 {
     (void)state;
@@ -417,6 +474,7 @@ static const struct CMUnitTest tests[] = {
     TEST(test_a_detached_ticket_outlives_a_read_that_lacks_the_change),
     TEST(test_a_waiter_is_told_of_a_departure),
     TEST(test_a_waiter_is_told_of_a_departure_while_it_reads),
+    TEST(test_a_message_that_says_who_left_grants_nothing),
     TEST(test_a_cell_is_not_written_over_what_a_read_lacks),
 };
 

@@ -59,9 +59,12 @@ static void walk_to_own(struct mrt_nats_job *job)
     }
     struct mrt_nats_walk *walk = mrt_nats_walk_to(job, record, walked);
     walk->behind = true;
-    if (job->job.command.type == MRT_REFRESH && !record->granted) {
-        walk->known = record->ahead;
-        walk->known_count = record->ahead_count;
+    if (job->job.command.type == MRT_REFRESH && !record->granted && record->ahead_count > 0) {
+        size_t size = record->ahead_count * sizeof *record->ahead;
+        walk->known = malloc(size); /* the record may go, and others leave, during the walk */
+        if (walk->known)
+            memcpy(walk->known, record->ahead, size);
+        walk->known_count = walk->known ? record->ahead_count : 0;
     }
     mrt_nats_walk_begin(walk);
 }

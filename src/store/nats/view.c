@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* VIEW: what a walk shows of a session's ticket, and what the ticket's record keeps of it, with
    which wakes are compared. */
+#include "base/assert.h"
 #include "core/rule.h"
 #include "store/nats/answer.h"
 #include "store/nats/api.h"
@@ -29,24 +30,20 @@ mrt_nats_walk_to(struct mrt_nats_job *job, const struct mrt_nats_record *record,
     return walk;
 }
 
-/* Wakes are compared with the tickets that the walk has found ahead. */
+/* Wakes are compared with the tickets that the walk has found ahead. Of a quick walk that is the
+   first alone: what was known behind it is there still, as far as is known. */
 static bool note_ahead(struct mrt_nats_record *record, const struct mrt_nats_walk *walk)
 {
-    size_t count = walk->count - walk->has_own, at = 0;
-    if (walk->quick) { /* what was known behind the first is there still, as far as is known */
-        for (size_t i = 0; i < record->ahead_count; i++)
-            if (record->ahead[i].sequence >= walk->entries[0].sequence)
-                record->ahead[at++] = record->ahead[i];
-        record->ahead_count = at;
-        record->ahead[0].weight = mrt_nats_weight(&walk->entries[0], record->capacity);
-        return true;
-    }
-    struct mrt_nats_ahead *ahead = calloc(count + 1, sizeof *ahead);
+    size_t count = walk->count - walk->has_own, known = walk->quick ? record->ahead_count : 0;
+    struct mrt_nats_ahead *ahead = calloc(count + known + 1, sizeof *ahead);
     if (!ahead)
         return false;
-    for (; at < count; at++)
-        ahead[at] = (struct mrt_nats_ahead){walk->entries[at].sequence,
-                                            mrt_nats_weight(&walk->entries[at], record->capacity)};
+    for (size_t i = 0; i < count; i++)
+        ahead[i] = (struct mrt_nats_ahead){walk->entries[i].sequence,
+                                           mrt_nats_weight(&walk->entries[i], record->capacity)};
+    for (size_t i = 0; i < known; i++)
+        if (record->ahead[i].sequence > walk->entries[0].sequence)
+            ahead[count++] = record->ahead[i];
     free(record->ahead);
     record->ahead = ahead;
     record->ahead_count = count;
@@ -95,6 +92,8 @@ static void fill_view(struct mrt_nats_job *job, struct mrt_nats_record *record)
     event->fence = mrt_nats_fence(record->sequence);
     event->fence_span = UINT64_C(1) << MRT_NATS_FENCE_BITS;
     event->weight_ahead = sum_ahead(record);
+    MRT_ASSERT(record->granted ||
+               !mrt_rule_grants(event->weight_ahead, record->weight, record->capacity));
     event->others_behind = record->others_behind;
     event->recheck = recheck_of(record, &job->walk);
     if (job->walk.buries) {

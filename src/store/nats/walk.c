@@ -28,6 +28,7 @@ void mrt_nats_walk_free(struct mrt_nats_walk *walk)
 {
     drop_entries(walk);
     free(walk->entries);
+    free(walk->known);
     *walk = (struct mrt_nats_walk){.wire = NULL};
 }
 

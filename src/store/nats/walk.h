@@ -44,8 +44,8 @@ struct mrt_nats_walk {
     bool fresh;                /* the own ticket cannot have been changed yet */
     bool buries, looks;        /* removes tickets of the dead that hold; leaves them out, all */
     bool (*knows)(struct mrt_nats_grave *grave, uint64_t sequence); /* grave.h; of the argument */
-    mrt_time judge_again;               /* when a session ahead may be found dead at the earliest */
-    const struct mrt_nats_ahead *known; /* what was known to be ahead */
+    mrt_time judge_again;         /* when a session ahead may be found dead at the earliest */
+    struct mrt_nats_ahead *known; /* what was known to be ahead when it began */
     size_t known_count;
     void (*done)(struct mrt_nats_walk *walk, const struct mrt_nats_reply *failure);
     void *argument;
