@@ -45,5 +45,7 @@ static inline int64_t mrt_time_left_ms(mrt_time until, mrt_time now)
 
 /* Reads the clock; for the layers outside the core. */
 mrt_time mrt_time_now(void);
+/* Milliseconds since 1970 by the wall clock, which may be set: for people alone. */
+int64_t mrt_time_wall_ms(void);
 
 #endif

@@ -3,6 +3,8 @@
 #include "base/time.h"
 #include "cmocka_all.h"
 
+#include <time.h>
+
 static void test_cl_addition_saturates(void **state)
 {
     (void)state;
@@ -60,6 +62,13 @@ static void test_cl_clock_goes_forward(void **state)
     }
 }
 
+static void test_cl_wall_clock_is_in_milliseconds(void **state)
+{
+    (void)state;
+    int64_t before = (int64_t)time(NULL) * 1000, now = mrt_time_wall_ms();
+    assert_in_range(now, before, before + 60000);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -68,6 +77,7 @@ int main(void)
         cmocka_unit_test(test_cl_the_earlier_of_two_times),
         cmocka_unit_test(test_cl_the_rest_of_a_time_is_rounded_up),
         cmocka_unit_test(test_cl_clock_goes_forward),
+        cmocka_unit_test(test_cl_wall_clock_is_in_milliseconds),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

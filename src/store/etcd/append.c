@@ -18,7 +18,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum stage {
     PUT,      /* at the end, whoever is ahead */
@@ -72,20 +71,13 @@ void mrt_etcd_show(struct mrt_etcd_job *job, struct mrt_etcd_record *record,
 
 static void appended(void *argument, const struct mrt_rest_reply *reply);
 
-static int64_t wall_ms(void)
-{
-    struct timespec wall;
-    clock_gettime(CLOCK_REALTIME, &wall);
-    return (int64_t)wall.tv_sec * 1000 + wall.tv_nsec / 1000000;
-}
-
 /* The value of a new ticket's key; to be freed. NULL: no memory. */
 static char *make_value(const struct mrt_etcd_job *job, size_t *size)
 {
     const struct mrt_command *command = &job->job.command;
     struct mrt_etcd_ticket ticket = {.capacity = command->capacity,
                                      .weight = command->weight,
-                                     .since = wall_ms(),
+                                     .since = mrt_time_wall_ms(),
                                      .id = command->ticket};
     char *value = malloc(command->value_size + MRT_ETCD_LINE_SIZE);
     if (!value)

@@ -26,7 +26,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #define RECHECK (5 * MRT_SECOND)
 #define FENCE_SPAN (UINT64_C(1) << 32)
@@ -373,14 +372,11 @@ static int show(void *context, const struct mrt_memory_entry *entry)
 static int memory_list(struct mrt_store *store, const char *name, const char *prefix,
                        mrt_listed_callback callback, void *argument)
 {
-    struct timespec wall;
-    clock_gettime(CLOCK_REALTIME, &wall);
     struct listing listing = {.prefix = name ? NULL : prefix,
                               .now = mrt_time_now(),
                               .callback = callback,
                               .argument = argument};
-    listing.now_ms =
-        (int64_t)wall.tv_sec * 1000 + wall.tv_nsec / 1000000 - listing.now / MRT_MILLISECOND;
+    listing.now_ms = mrt_time_wall_ms() - listing.now / MRT_MILLISECOND;
     const struct mrt_memory_sink sink = {.emit = receive};
     struct server *server = of(store)->server;
     pthread_mutex_lock(&server->mutex);

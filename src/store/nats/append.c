@@ -19,7 +19,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #define AGAIN (300 * MRT_MILLISECOND) /* until a former leader has heard of the newer one */
 
@@ -242,13 +241,6 @@ static void published(void *argument, const struct mrt_nats_reply *reply)
         mrt_nats_no_memory(job);
 }
 
-static int64_t wall_ms(void)
-{
-    struct timespec wall;
-    clock_gettime(CLOCK_REALTIME, &wall);
-    return (int64_t)wall.tv_sec * 1000 + wall.tv_nsec / 1000000;
-}
-
 static void publish_ticket(struct mrt_nats_job *job)
 {
     const struct mrt_command *command = &job->job.command;
@@ -256,7 +248,7 @@ static void publish_ticket(struct mrt_nats_job *job)
     char subject[MRT_NATS_SUBJECT_SIZE];
     struct mrt_nats_ticket ticket = {.capacity = command->capacity,
                                      .weight = command->weight,
-                                     .since = wall_ms(),
+                                     .since = mrt_time_wall_ms(),
                                      .id = command->ticket,
                                      .session = command->session,
                                      .lease =

@@ -28,7 +28,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #define BURIAL_BUSY_RECHECK (20 * MRT_MILLISECOND)
 
@@ -215,11 +214,9 @@ static enum mrt_outcome insert(struct mrt_sqlite_store *store,
                                const struct mrt_command *command)
 {
     struct mrt_sqlite_db *db = &store->db;
-    struct timespec now;
     sqlite3_stmt *statement = mrt_sqlite_statement(db, MRT_SQLITE_INSERT);
     if (!statement)
         return mrt_sqlite_outcome(db);
-    clock_gettime(CLOCK_REALTIME, &now); /* for people */
     mrt_sqlite_bind_place(statement, ticket->queue, ticket->number);
     mrt_sqlite_bind_id(statement, 3, &ticket->id);
     mrt_sqlite_bind_id(statement, 4, &ticket->session->id);
@@ -227,7 +224,7 @@ static enum mrt_outcome insert(struct mrt_sqlite_store *store,
     sqlite3_bind_int64(statement, 6, (sqlite3_int64)ticket->capacity);
     sqlite3_bind_int64(statement, 7, (sqlite3_int64)ticket->weight);
     sqlite3_bind_text(statement, 8, store->label, -1, SQLITE_STATIC);
-    sqlite3_bind_int64(statement, 9, (sqlite3_int64)now.tv_sec * 1000 + now.tv_nsec / 1000000);
+    sqlite3_bind_int64(statement, 9, mrt_time_wall_ms());
     sqlite3_bind_blob(statement, 10, command->value, (int)command->value_size, SQLITE_STATIC);
     sqlite3_bind_int(statement, 11, command->linger);
     sqlite3_bind_int64(statement, 12, command->delay);
