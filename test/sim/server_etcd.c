@@ -10,6 +10,7 @@
 #include "etcd_server.h"
 #include "server.h"
 #include "store/etcd/internal.h"
+#include "store/kit/cell.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -168,10 +169,10 @@ static uint64_t etcd_cell(void *state)
 {
     size_t size = 0;
     uint64_t value = 0;
-    struct mrt_etcd_cell cell;
+    struct mrt_cell cell;
     const struct etcd_kv *kv = etcd_find(state, ETCD_BASE "c/cell");
     char *bytes = etcd_decode(kv ? kv->value : "", &size);
-    if (bytes && mrt_etcd_cell_parse(bytes, size, &cell) && cell.there &&
+    if (bytes && mrt_cell_parse(bytes, size, &cell) && cell.there &&
         size - cell.value_offset == sizeof value)
         memcpy(&value, bytes + cell.value_offset, sizeof value);
     free(bytes);

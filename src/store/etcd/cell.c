@@ -5,16 +5,16 @@
  *
  * CELL_SET reads, decides, and writes on condition that the key has not changed since.
  */
+#include "store/kit/cell.h"
 #include "store/etcd/command.h"
 #include "store/etcd/reply.h"
 #include "store/kit/refusal.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 /* A cell as it was read. */
 struct seen {
-    struct mrt_etcd_cell cell;
+    struct mrt_cell cell;
     char *bytes; /* NULL: there is no key */
     size_t size;
     int64_t modified;
@@ -33,7 +33,7 @@ static bool read_cell(struct json_object *range, struct seen *seen)
     struct json_object *kv = json_object_array_get_idx(kvs, 0);
     seen->modified = mrt_rest_number(kv, "mod_revision");
     seen->bytes = mrt_rest_bytes(kv, "value", &seen->size);
-    return seen->bytes && mrt_etcd_cell_parse(seen->bytes, seen->size, &seen->cell);
+    return seen->bytes && mrt_cell_parse(seen->bytes, seen->size, &seen->cell);
 }
 
 static void get(struct mrt_etcd_job *job)
@@ -87,24 +87,16 @@ static void written(void *argument, const struct mrt_rest_reply *reply)
 
 static void write_cell(struct mrt_etcd_job *job, const struct seen *seen)
 {
-    const struct mrt_command *command = &job->job.command;
-    const struct mrt_etcd_session *session = mrt_etcd_session_find(job->store, command->session);
-    struct mrt_etcd_cell cell = {
-        .fence = seen->cell.fence, .id = command->ticket, .there = command->value != NULL};
+    size_t size;
     struct mrt_rest_text text = {0};
-    char *value = malloc(MRT_ETCD_CELL_SIZE + command->value_size);
+    const struct mrt_etcd_session *session =
+        mrt_etcd_session_find(job->store, job->job.command.session);
+    char *value = mrt_cell_change(&job->job, seen->cell.fence, &size);
     if (!value || !session) {
         free(value);
         mrt_etcd_fail(job, MORTISE_ENOMEM, "no memory for a cell");
         return;
     }
-    if (command->fence > cell.fence)
-        cell.fence = command->fence;
-    job->job.event.fence = cell.fence;
-    size_t size = mrt_etcd_cell_format(&cell, value);
-    if (cell.there && command->value_size > 0)
-        memcpy(value + size, command->value, command->value_size);
-    size += cell.there ? command->value_size : 0;
     mrt_etcd_txn_begin(job, session, &text);
     mrt_etcd_if(&text, job->queue->directory, "MOD", seen->modified);
     mrt_etcd_txn_then(&text);
@@ -129,9 +121,7 @@ static void set(struct mrt_etcd_job *job, const struct seen *seen)
 
 static void show(struct mrt_etcd_job *job, const struct seen *seen)
 {
-    size_t offset = seen->cell.value_offset, size = seen->cell.there ? seen->size - offset : 0;
-    const char *value = size > 0 ? seen->bytes + offset : "";
-    if (size > MORTISE_VALUE_MAX || !mrt_job_set_value(&job->job, value, size))
+    if (!mrt_cell_show(&job->job, &seen->cell, seen->bytes, seen->size))
         mrt_etcd_answer(job, MRT_UNKNOWN);
     else
         answer_cell(job, version_of(seen), seen->cell.fence);

@@ -7,8 +7,6 @@
  * KIND and LABEL with percent escapes. So a program that knows values alone, such as etcdctl elect,
  * shows the value first. The identity stands there too, since a detached ticket changes it and
  * keeps its key.
- *
- * A cell's key holds "mortise1 cell FENCE ID 0|1\n" and the value; 0: it has been deleted.
  */
 #ifndef MRT_STORE_ETCD_TICKET_H
 #define MRT_STORE_ETCD_TICKET_H
@@ -35,15 +33,5 @@ struct mrt_etcd_ticket {
 size_t mrt_etcd_ticket_format(const struct mrt_etcd_ticket *ticket, char line[MRT_ETCD_LINE_SIZE]);
 /* False: it is none of ours. */
 bool mrt_etcd_ticket_parse(const char *bytes, size_t size, struct mrt_etcd_ticket *ticket);
-
-struct mrt_etcd_cell {
-    uint64_t fence;
-    struct mrt_id id;
-    bool there;
-    size_t value_offset;
-};
-#define MRT_ETCD_CELL_SIZE 96
-size_t mrt_etcd_cell_format(const struct mrt_etcd_cell *cell, char line[MRT_ETCD_CELL_SIZE]);
-bool mrt_etcd_cell_parse(const char *bytes, size_t size, struct mrt_etcd_cell *cell);
 
 #endif

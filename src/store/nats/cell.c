@@ -6,6 +6,7 @@
  * CELL_SET reads, decides, and publishes on condition that nothing has been written since. A read
  * that is older than the version that the client names comes from a former leader, and is repeated.
  */
+#include "store/kit/cell.h"
 #include "store/kit/refusal.h"
 #include "store/nats/answer.h"
 #include "store/nats/api.h"
@@ -13,13 +14,12 @@
 #include "store/nats/queue.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #define AGAIN (300 * MRT_MILLISECOND)
 
 /* A cell as it was read. */
 struct seen {
-    struct mrt_nats_cell cell;
+    struct mrt_cell cell;
     struct mrt_nats_message message;
 };
 
@@ -66,21 +66,13 @@ static void written(void *argument, const struct mrt_nats_reply *reply)
 
 static void write_cell(struct mrt_nats_job *job, const struct seen *seen)
 {
-    const struct mrt_command *command = &job->job.command;
-    struct mrt_nats_cell cell = {
-        .fence = seen->cell.fence, .id = command->ticket, .there = command->value != NULL};
-    char subject[MRT_NATS_SUBJECT_SIZE], *bytes = malloc(MRT_NATS_CELL_SIZE + command->value_size);
+    size_t size;
+    char subject[MRT_NATS_SUBJECT_SIZE];
+    char *bytes = mrt_cell_change(&job->job, seen->cell.fence, &size);
     if (!bytes) {
         mrt_nats_no_memory(job);
         return;
     }
-    if (command->fence > cell.fence)
-        cell.fence = command->fence;
-    job->job.event.fence = cell.fence;
-    size_t size = mrt_nats_cell_format(&cell, bytes);
-    if (cell.there && command->value_size > 0)
-        memcpy(bytes + size, command->value, command->value_size);
-    size += cell.there ? command->value_size : 0;
     mrt_nats_subject(&job->store->address, 'c', job->queue->token, "", subject);
     if (!mrt_nats_publish(&job->store->wire, subject, (int64_t)seen->message.sequence, bytes, size,
                           job->store->address.connect, written, job))
@@ -106,10 +98,7 @@ static void set(struct mrt_nats_job *job, const struct seen *seen)
 
 static void show(struct mrt_nats_job *job, const struct seen *seen)
 {
-    size_t offset = seen->cell.value_offset;
-    size_t size = seen->cell.there ? seen->message.size - offset : 0;
-    const char *value = size > 0 ? seen->message.bytes + offset : "";
-    if (size > MORTISE_VALUE_MAX || !mrt_job_set_value(&job->job, value, size))
+    if (!mrt_cell_show(&job->job, &seen->cell, seen->message.bytes, seen->message.size))
         mrt_nats_answer(job, MRT_UNKNOWN);
     else
         answer_cell(job, version_of(seen), seen->cell.fence);
@@ -124,7 +113,7 @@ static void got(void *argument, const struct mrt_nats_reply *reply)
     else if (!mrt_nats_session_find(job->store, job->job.command.session))
         mrt_nats_refuse(job);
     else if (seen.message.bytes &&
-             !mrt_nats_cell_parse(seen.message.bytes, seen.message.size, &seen.cell))
+             !mrt_cell_parse(seen.message.bytes, seen.message.size, &seen.cell))
         mrt_nats_fail(job, MORTISE_ESTORE, "the subject of the cell %.100s holds something else",
                       job->job.command.queue);
     else if (job->job.command.type == MRT_CELL_SET)

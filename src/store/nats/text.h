@@ -10,8 +10,7 @@
  *   mortise1 KIND CAPACITY WEIGHT REVOKED SINCE ID SESSION LEASE LABEL.\n
  *
  * KIND and LABEL as tokens; SESSION "-" of a ticket that is detached; LEASE of the session, in ms.
- * The message "gone" or "gone SESSION" takes a ticket's place that has left. A cell's message is
- * "mortise1 cell FENCE ID 0|1\n" and the value; 0: it has been deleted.
+ * The message "gone" or "gone SESSION" takes a ticket's place that has left.
  */
 #ifndef MRT_STORE_NATS_TEXT_H
 #define MRT_STORE_NATS_TEXT_H
@@ -27,7 +26,6 @@
 #define MRT_NATS_SUBJECT_SIZE (MRT_NATS_BASE_SIZE + MRT_NATS_TOKEN_SIZE + 64)
 #define MRT_NATS_KIND_SIZE 33
 #define MRT_NATS_LINE_SIZE (256 + 3 * (MRT_NATS_KIND_SIZE + MRT_OWNER_SIZE))
-#define MRT_NATS_CELL_SIZE 96
 #define MRT_NATS_GONE "gone"
 
 struct mrt_nats_ticket {
@@ -40,13 +38,6 @@ struct mrt_nats_ticket {
     size_t value_offset;
 };
 
-struct mrt_nats_cell {
-    uint64_t fence;
-    struct mrt_id id;
-    bool there;
-    size_t value_offset;
-};
-
 void mrt_nats_token(const char *name, size_t length, char *token, size_t size);
 /* The reverse; false: malformed, or too long. */
 bool mrt_nats_token_read(const char *token, size_t length, char *name, size_t size);
@@ -54,8 +45,6 @@ bool mrt_nats_token_read(const char *token, size_t length, char *name, size_t si
 size_t mrt_nats_ticket_format(const struct mrt_nats_ticket *ticket, char line[MRT_NATS_LINE_SIZE]);
 /* False: it is none of ours. */
 bool mrt_nats_ticket_parse(const char *bytes, size_t size, struct mrt_nats_ticket *ticket);
-size_t mrt_nats_cell_format(const struct mrt_nats_cell *cell, char line[MRT_NATS_CELL_SIZE]);
-bool mrt_nats_cell_parse(const char *bytes, size_t size, struct mrt_nats_cell *cell);
 
 /* Decodes base64 into new memory; NULL: malformed, or no memory. */
 char *mrt_nats_base64(const char *text, size_t *size);
