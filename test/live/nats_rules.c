@@ -382,6 +382,19 @@ static void test_a_sign_of_life_whose_answer_was_lost_is_no_loss(void **state)
     assert_int_equal(renew(&holder).type, MRT_RENEWED);
 }
 
+static struct mrt_command detach_command(struct port_client *client, const char *queue,
+                                         struct mrt_event view)
+{
+    struct mrt_command command = port_command(client, MRT_DETACH);
+    command.queue = queue;
+    command.ticket = view.ticket;
+    command.fence = view.fence;
+    command.kind = port_kind;
+    command.weight = 1;
+    command.detached_id = port_id();
+    return command;
+}
+
 static void test_a_detached_ticket_outlives_a_read_that_lacks_the_change(void **state)
 {
     (void)state;
@@ -389,13 +402,7 @@ static void test_a_detached_ticket_outlives_a_read_that_lacks_the_change(void **
     port_open_session(&leaver, uri);
     struct mrt_event view = port_append(&leaver, "rules/detached", port_id());
     assert_true(is_granted(view));
-    struct mrt_command command = port_command(&leaver, MRT_DETACH);
-    command.queue = "rules/detached";
-    command.ticket = view.ticket;
-    command.fence = view.fence;
-    command.kind = port_kind;
-    command.weight = 1;
-    command.detached_id = port_id();
+    struct mrt_command command = detach_command(&leaver, "rules/detached", view);
     assert_int_equal(port_send(&leaver, &command).type, MRT_VIEW);
     assert_int_equal(port_stop(&leaver).type, MRT_STOPPED);
     port_close(&leaver);
@@ -403,6 +410,38 @@ static void test_a_detached_ticket_outlives_a_read_that_lacks_the_change(void **
     assert_false(is_granted(view));
     lead_astray(STRAY_OLD, ".a.", 1000);
     waits_for_stray(&waiter, "rules/detached", view);
+}
+
+/* The end of a session removes none of its tickets that is detached, though it does not know. */
+static void test_a_ticket_whose_detaching_was_not_answered_outlives_its_session(void **state)
+{
+    (void)state;
+    struct mrt_command command = detach_command(
+        &holder, "rules/unanswered", port_append(&holder, "rules/unanswered", port_id()));
+    lead_astray(STRAY_LOST, ".a.", 1);
+    assert_int_equal(port_send(&holder, &command).type, MRT_UNKNOWN);
+    assert_int_equal(stray.count, 1);
+    assert_int_equal(port_stop(&holder).type, MRT_STOPPED);
+    assert_false(is_granted(port_append(&waiter, "rules/unanswered", port_id())));
+}
+
+static void test_a_ticket_whose_detaching_never_came_ends_with_its_session(void **state)
+{
+    (void)state;
+    struct mrt_command command = detach_command(
+        &holder, "rules/undetached", port_append(&holder, "rules/undetached", port_id()));
+    lead_astray(STRAY_LATE, ".a.", 1);
+    assert_int_equal(port_send(&holder, &command).type, MRT_UNKNOWN);
+    assert_int_equal(port_stop(&holder).type, MRT_STOPPED);
+    struct mrt_event view = port_append(&waiter, "rules/undetached", port_id());
+    for (mrt_time end = mrt_time_now() + LONG; !is_granted(view) && mrt_time_now() < end;) {
+        struct mrt_event event;
+        port_wait(&waiter, MRT_STOPPED, (struct mrt_id){0, 0}, 200 * MRT_MILLISECOND, &event);
+        view = port_refresh(&waiter, "rules/undetached", &view);
+    }
+    assert_true(is_granted(view));
+    late_arrives(&waiter);
+    assert_true(is_granted(port_refresh(&waiter, "rules/undetached", &view)));
 }
 
 static void test_a_waiter_is_told_of_a_departure(void **state)
@@ -472,6 +511,8 @@ static const struct CMUnitTest tests[] = {
     TEST(test_a_removal_that_comes_late_takes_no_later_ticket),
     TEST(test_a_sign_of_life_whose_answer_was_lost_is_no_loss),
     TEST(test_a_detached_ticket_outlives_a_read_that_lacks_the_change),
+    TEST(test_a_ticket_whose_detaching_was_not_answered_outlives_its_session),
+    TEST(test_a_ticket_whose_detaching_never_came_ends_with_its_session),
     TEST(test_a_waiter_is_told_of_a_departure),
     TEST(test_a_waiter_is_told_of_a_departure_while_it_reads),
     TEST(test_a_message_that_says_who_left_grants_nothing),

@@ -384,7 +384,7 @@ static void checked(struct mrt_nats_walk *walk, const struct mrt_nats_reply *fai
 void mrt_nats_remove(struct mrt_nats_job *job)
 {
     const struct mrt_nats_record *record = mrt_nats_record_find(job);
-    if (record && record->adopts)
+    if (record && record->unowned)
         mrt_nats_walk_begin(mrt_nats_walk_to(job, record, checked));
     else if (record && (record->sequence > 0 || record->doubtful))
         send_own_removal(job, record);

@@ -110,7 +110,7 @@ static void written(void *argument, const struct mrt_nats_reply *reply)
         search(job); /* another has adopted it, or changed it */
         return;
     }
-    record->adopts &= !done;
+    record->unowned &= !done || job->job.command.type == MRT_DETACH;
     job->unknown |= done;
     if (done)
         mrt_nats_wake(&job->store->wire, job->queue->token, '*', record->sequence);
@@ -161,10 +161,12 @@ static void change_own(struct mrt_nats_job *job, struct mrt_nats_record *record,
         ticket.id = command->detached_id;
         same = false;
     }
-    if (same || job->fresh)
+    if (same || job->fresh) {
         mrt_nats_show(job, record);
-    else
-        write_ticket(job, own, &ticket, value, size);
+        return;
+    }
+    record->unowned |= detaches;
+    write_ticket(job, own, &ticket, value, size);
 }
 
 static void walked(struct mrt_nats_walk *walk, const struct mrt_nats_reply *failure)
@@ -230,7 +232,7 @@ static void adopt(struct mrt_nats_job *job, const struct mrt_nats_entry *entry)
         mrt_nats_no_memory(job);
         return;
     }
-    record->adopts = true;
+    record->unowned = true;
     ticket.session = command->session;
     ticket.lease = (uint64_t)(job->store->address.lease / MRT_MILLISECOND);
     snprintf(ticket.label, sizeof ticket.label, "%s", job->store->label);
@@ -259,7 +261,7 @@ static void searched(struct mrt_nats_walk *walk, const struct mrt_nats_reply *fa
         struct mrt_nats_record *record = make_record(job, done);
         job->fresh = true;
         if (record) {
-            record->adopts = false;
+            record->unowned = false;
             walk_to_own(job);
         } else {
             mrt_nats_no_memory(job);

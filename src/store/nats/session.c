@@ -301,7 +301,7 @@ static void stop(struct mrt_nats_job *job, const struct mrt_nats_session *sessio
     job->left = 1;
     HASH_ITER (hh, job->store->queues, queue, next)
         TAILQ_FOREACH (record, &queue->records, link)
-            if (mrt_id_equal(record->session, session->id) && !record->adopts)
+            if (mrt_id_equal(record->session, session->id) && !record->unowned)
                 remove_record(job, queue, record);
     one_removed(job);
 }
