@@ -374,6 +374,73 @@ static void test_a_removal_that_comes_late_takes_no_later_ticket(void **state)
     port_remove(&holder, "rules/removal", held.ticket, held.fence);
 }
 
+static void test_a_removal_in_doubt_that_comes_late_takes_no_later_ticket(void **state)
+{
+    (void)state;
+    static const char queue[] = "rules/doubt";
+    struct mrt_event held = port_append(&holder, queue, port_id());
+    struct mrt_command command = port_append_command(&waiter, queue);
+    command.ticket = port_id();
+    command.try_only = command.expect_free = true;
+    lead_astray(STRAY_LOST, ".q.", 1);
+    assert_int_equal(port_send(&waiter, &command).type, MRT_UNKNOWN);
+    lead_astray(STRAY_LATE_REMOVAL, ".q.", 1);
+    assert_int_equal(port_send(&waiter, &command).type, MRT_UNKNOWN);
+    assert_int_equal(stray.count, 1);
+    struct mrt_event view = port_append(&waiter, queue, command.ticket);
+    assert_int_equal(view.type, MRT_VIEW);
+    port_remove(&holder, queue, held.ticket, held.fence);
+    assert_true(is_granted(port_refresh(&waiter, queue, &view)));
+    late_arrives(&waiter);
+    assert_true(is_granted(port_refresh(&waiter, queue, &view)));
+}
+
+/* Whether a message with such a subject is in the stream of tickets. */
+static void has_read(void *argument, const struct mrt_nats_reply *reply)
+{
+    struct mrt_nats_message message;
+    assert_true(mrt_nats_message_read(reply, &message));
+    *(bool *)argument = message.bytes != NULL;
+    mrt_nats_message_free(&message);
+    answered = true;
+}
+
+static bool stands(struct port_client *client, const char *filter)
+{
+    struct mrt_event event;
+    struct mrt_nats_wire *wire = &store_of(client)->wire;
+    bool found = false;
+    answered = false;
+    assert_true(
+        __real_mrt_nats_get_next(wire, wire->address->tickets, 1, filter, has_read, &found));
+    mrt_nats_wire_flush(wire);
+    while (!answered)
+        port_wait(client, MRT_STOPPED, (struct mrt_id){0, 0}, 20 * MRT_MILLISECOND, &event);
+    return found;
+}
+
+/* What has been deleted is gone soon. */
+static bool is_left(struct port_client *client, const char *filter)
+{
+    for (mrt_time end = mrt_time_now() + LONG; mrt_time_now() < end;)
+        if (!stands(client, filter))
+            return false;
+    return true;
+}
+
+static void test_of_a_ticket_whose_removal_was_not_answered_nothing_is_left(void **state)
+{
+    (void)state;
+    struct mrt_event view = port_append_value(&holder, "rules/left", "first");
+    view = port_set_value(&holder, "rules/left", &view, "second");
+    assert_true(stands(&waiter, "mortise.*.a.rules/left.*"));
+    lead_astray(STRAY_LOST, ".q.", 1);
+    assert_int_equal(port_remove(&holder, "rules/left", view.ticket, view.fence).type, MRT_UNKNOWN);
+    assert_int_equal(port_remove(&holder, "rules/left", view.ticket, view.fence).type, MRT_REMOVED);
+    assert_false(is_left(&waiter, "mortise.*.a.rules/left.*"));
+    assert_false(is_left(&waiter, "mortise.*.q.rules/left.*"));
+}
+
 static void test_a_sign_of_life_whose_answer_was_lost_is_no_loss(void **state)
 {
     (void)state;
@@ -509,6 +576,8 @@ static const struct CMUnitTest tests[] = {
     TEST(test_a_ticket_that_comes_late_is_nobodys),
     TEST(test_a_ticket_whose_answer_was_lost_is_found),
     TEST(test_a_removal_that_comes_late_takes_no_later_ticket),
+    TEST(test_a_removal_in_doubt_that_comes_late_takes_no_later_ticket),
+    TEST(test_of_a_ticket_whose_removal_was_not_answered_nothing_is_left),
     TEST(test_a_sign_of_life_whose_answer_was_lost_is_no_loss),
     TEST(test_a_detached_ticket_outlives_a_read_that_lacks_the_change),
     TEST(test_a_ticket_whose_detaching_was_not_answered_outlives_its_session),

@@ -32,7 +32,7 @@ static void answer_refusal(struct mrt_nats_job *job)
 {
     struct mrt_nats_record *record = mrt_nats_record_find(job);
     int error = job->job.event.error;
-    if (record && record->doomed == 0)
+    if (record && !record->doomed)
         mrt_nats_record_drop(job->queue, record);
     if (error == MORTISE_OK)
         mrt_nats_answer(job, MRT_BLOCKED);
@@ -40,31 +40,44 @@ static void answer_refusal(struct mrt_nats_job *job)
         mrt_nats_fail(job, error, "%s", job->job.detail);
 }
 
-/* "gone" in the place of a ticket. */
+/* "gone" in the place of a ticket, if there is still what was known there: a removal that arrives
+   late takes no later ticket. */
 static void send_removal(struct mrt_nats_job *job, const struct mrt_nats_record *record,
-                         int64_t expected, mrt_nats_done *next)
+                         mrt_nats_done *next)
 {
     char subject[MRT_NATS_SUBJECT_SIZE], text[64] = MRT_NATS_GONE;
     if (record->doubtful) {
         char session[MRT_ID_TEXT_SIZE];
         mrt_id_format(record->session, session);
         snprintf(text, sizeof text, MRT_NATS_GONE " %s", session);
-        expected = MRT_NATS_ANY;
     }
     mrt_nats_subject(&job->store->address, 'q', job->queue->token, record->name, subject);
-    if (!mrt_nats_publish(&job->store->wire, subject, expected, text, strlen(text),
+    if (!mrt_nats_publish(&job->store->wire, subject, (int64_t)record->sequence, text, strlen(text),
                           job->store->address.connect, next, job))
         mrt_nats_no_memory(job);
 }
 
-/* The ticket has left. The message in its place is deleted, unless it has to stay. */
+/* There is something else, and that may be the ticket, which has come late: it is removed. */
+static bool removes_again(struct mrt_nats_job *job, struct mrt_nats_record *record,
+                          const struct mrt_nats_reply *reply, mrt_nats_done *next)
+{
+    if (!record || !record->doubtful || reply->code != MRT_NATS_WRONG_SEQUENCE ||
+        job->left++ >= MRT_NATS_TRIES_MAX)
+        return false;
+    record->sequence = reply->sequence;
+    send_removal(job, record, next);
+    return true;
+}
+
+/* The ticket has left. The message in its place (0: there is none) is deleted, unless it has to
+   stay. */
 static void clean_up(struct mrt_nats_job *job, const struct mrt_nats_record *record,
                      uint64_t sequence)
 {
     struct mrt_nats_wire *wire = &job->store->wire;
     const char *stream = job->store->address.tickets;
     mrt_nats_wake(wire, job->queue->token, '-', record->sequence);
-    if (!record->doubtful)
+    if (!record->doubtful && sequence > 0)
         mrt_nats_delete(wire, stream, sequence);
     if (record->attribute > 0)
         mrt_nats_delete(wire, stream, record->attribute);
@@ -74,16 +87,18 @@ static void taken_out(void *argument, const struct mrt_nats_reply *reply)
 {
     struct mrt_nats_job *job = argument;
     struct mrt_nats_record *record = mrt_nats_record_find(job);
+    if (removes_again(job, record, reply, taken_out))
+        return;
     bool done = reply->outcome == MRT_NATS_DONE;
     if (!record || (!done && reply->code != MRT_NATS_WRONG_SEQUENCE)) {
         if (record)
-            record->doomed = record->sequence; /* the same APPEND does not find it */
+            record->doomed = true; /* the same APPEND does not find it */
         mrt_nats_answer(job, MRT_UNKNOWN);
         return;
     }
     if (done)
         clean_up(job, record, reply->sequence);
-    record->doomed = 0;
+    record->doomed = false;
     answer_refusal(job);
 }
 
@@ -92,7 +107,7 @@ static void turn_away(struct mrt_nats_job *job, bool inside, int error)
     struct mrt_nats_record *record = mrt_nats_record_find(job);
     job->job.event.error = error;
     if (inside && record)
-        send_removal(job, record, (int64_t)record->sequence, taken_out);
+        send_removal(job, record, taken_out);
     else
         answer_refusal(job);
 }
@@ -314,13 +329,15 @@ static void undone(void *argument, const struct mrt_nats_reply *reply)
         mrt_nats_refuse(job);
         return;
     }
+    if (removes_again(job, record, reply, undone))
+        return;
     if (reply->outcome != MRT_NATS_DONE && reply->code != MRT_NATS_WRONG_SEQUENCE) {
         mrt_nats_job_failed(job, reply);
         return;
     }
     if (reply->outcome == MRT_NATS_DONE)
         clean_up(job, record, reply->sequence);
-    record->doomed = 0;
+    record->doomed = false;
     begin_append(job, record);
 }
 
@@ -334,8 +351,8 @@ void mrt_nats_append(struct mrt_nats_job *job)
     record->capacity = job->job.command.capacity;
     record->weight = job->job.command.weight;
     job->unknown = record->doubtful;
-    if (record->doomed > 0)
-        send_removal(job, record, (int64_t)record->doomed, undone);
+    if (record->doomed)
+        send_removal(job, record, undone);
     else
         begin_append(job, record);
 }
@@ -346,21 +363,17 @@ static void removed(void *argument, const struct mrt_nats_reply *reply)
 {
     struct mrt_nats_job *job = argument;
     struct mrt_nats_record *record = mrt_nats_record_find(job);
-    bool done = reply->outcome == MRT_NATS_DONE;
-    if (!done && reply->code != MRT_NATS_WRONG_SEQUENCE) {
+    if (removes_again(job, record, reply, removed))
+        return;
+    if (reply->outcome != MRT_NATS_DONE && reply->code != MRT_NATS_WRONG_SEQUENCE) {
         mrt_nats_job_failed(job, reply);
         return;
     }
-    if (record && done)
+    if (record) /* perhaps by an earlier removal, whose answer was lost */
         clean_up(job, record, reply->sequence);
     if (record)
         mrt_nats_record_drop(job->queue, record);
     mrt_nats_answer(job, MRT_REMOVED);
-}
-
-static void send_own_removal(struct mrt_nats_job *job, const struct mrt_nats_record *record)
-{
-    send_removal(job, record, (int64_t)record->sequence, removed);
 }
 
 /* A ticket that this session may not have adopted. */
@@ -373,7 +386,7 @@ static void checked(struct mrt_nats_walk *walk, const struct mrt_nats_reply *fai
         mrt_nats_job_failed(job, failure);
     } else if (record && own && own->ours &&
                mrt_id_equal(own->ticket.session, job->job.command.session)) {
-        send_own_removal(job, record);
+        send_removal(job, record, removed);
     } else {
         if (record)
             mrt_nats_record_drop(job->queue, record);
@@ -387,7 +400,7 @@ void mrt_nats_remove(struct mrt_nats_job *job)
     if (record && record->unowned)
         mrt_nats_walk_begin(mrt_nats_walk_to(job, record, checked));
     else if (record && (record->sequence > 0 || record->doubtful))
-        send_own_removal(job, record);
+        send_removal(job, record, removed);
     else
         mrt_nats_answer(job, MRT_REMOVED); /* this session has put no such ticket */
 }

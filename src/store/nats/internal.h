@@ -85,9 +85,9 @@ struct mrt_nats_record {
     char name[MRT_ID_TEXT_SIZE]; /* the last part of its subject */
     uint64_t sequence;           /* 0: not known */
     uint64_t attribute;          /* sequence of its change, as read last; 0: none */
-    uint64_t doomed; /* 0, or the sequence under which it is removed before it may come again */
-    bool unowned;    /* it may be nobody's: its adoption, or detaching, may have been done or not */
-    bool doubtful;   /* a publish of it may arrive late: what takes its place stays */
+    bool doomed;                 /* it is removed before it may come again */
+    bool unowned;  /* it may be nobody's: its adoption, or detaching, may have been done or not */
+    bool doubtful; /* a publish of it may arrive late: what takes its place stays */
     uint64_t capacity, weight, revoked;
     bool seen; /* it is in the queue; what follows is as its newest VIEW says */
     bool granted, others_behind, told;
