@@ -9,7 +9,7 @@ int mrt_etcd_operation_open(struct mrt_etcd_operation *operation, const struct m
     const struct mrt_etcd_store *store = (const struct mrt_etcd_store *)port;
     *operation = (struct mrt_etcd_operation){
         .store = store,
-        .ask = {.address = store->address.shown,
+        .ask = {.address = store->address.servers.shown,
                 .deadline = mrt_time_add(mrt_time_now(), store->timeout)}};
     operation->ask.wire = &operation->wire.rest;
     return mrt_etcd_wire_open(&operation->wire, &store->address, store->secret);

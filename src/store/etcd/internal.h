@@ -107,7 +107,7 @@ struct mrt_etcd_queue {
 
 struct mrt_etcd_store {
     struct mrt_etcd_address address;
-    char secret[MRT_ETCD_SECRET_MAX];
+    char secret[MRT_SECRET_MAX];
     char label[MRT_OWNER_SIZE];
     struct mrt_etcd_wire wire;
     struct mrt_outbox outbox;

@@ -259,7 +259,7 @@ static int commit(struct mrt_etcd_operation *operation, struct mrt_rest_text *te
     *done = json_object_get_boolean(mrt_rest_member(operation->ask.json, "succeeded"));
     if (error && operation->ask.unknown)
         return mrt_error(MORTISE_EUNKNOWN, "etcd: no answer from %s: it may have been done",
-                         operation->store->address.shown);
+                         operation->store->address.servers.shown);
     return error;
 }
 

@@ -109,7 +109,7 @@ static bool etcd_asks_apart(const struct mrt_store *port)
 
 static const char *etcd_address(const struct mrt_store *port)
 {
-    return ((const struct mrt_etcd_store *)port)->address.shown;
+    return ((const struct mrt_etcd_store *)port)->address.servers.shown;
 }
 
 static mrt_time etcd_lease(const struct mrt_store *port)

@@ -53,7 +53,7 @@ static void write_rights(struct mrt_rest_text *text, const struct mrt_etcd_addre
     mrt_rest_add(text, " readwrite");
     add_word(text, keys);
     mrt_rest_add(text, "\netcdctl user grant-role --");
-    add_word(text, address->user);
+    add_word(text, address->servers.user);
     add_word(text, role);
     mrt_rest_add(text, "\n");
     if (!address->prefix[0]) {
@@ -70,7 +70,7 @@ int mrt_etcd_print_rights(const struct mrt_uri *uri, mortise_text_callback print
     int error = mrt_etcd_uri_parse(uri, &address);
     if (error)
         return error;
-    if (!*address.user)
+    if (!*address.servers.user)
         return mrt_error(MORTISE_EURI, "the URI names the user who gets the rights: %s://USER@...",
                          uri->scheme);
     write_rights(&text, &address);

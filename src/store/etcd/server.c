@@ -47,7 +47,7 @@ static void check_access(struct mrt_etcd_operation *operation)
     struct mrt_notes notes = {
         .from = store->notes.from, .log = store->notes.log, .argument = store->notes.argument};
     struct mrt_rest_text text = {0};
-    bool guarded = store->address.user[0] && !operation->wire.open;
+    bool guarded = store->address.servers.user[0] && !operation->wire.open;
     mrt_rest_add(&text, "{}");
     if (!guarded && mrt_etcd_ask(operation, "cluster/member/list", &text) == MORTISE_OK &&
         is_open(mrt_rest_member(operation->ask.json, "members")))

@@ -1,73 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The URI is cut up left to right. Every part is checked whole, and written back in one canonical
- * form (`shown`), which contains no password. A part that may be a password by mistake is not
- * quoted.
- */
+/* See uri.h. */
 #include "store/etcd/uri.h"
 
 #include "base/error.h"
-#include "base/listen.h"
-#include "store/kit/credentials.h"
-#include "store/rest/wire.h"
 
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
-#define FAMILY "an etcd:"
-#define DEFAULT_PORT 2379
-#define VARIABLE "MORTISE_ETCD_AUTH"
-
-static int take_hosts(const char *text, struct mrt_etcd_address *address)
-{
-    size_t length = strcspn(text, "/");
-    if (text[length] && text[length + 1])
-        return mrt_error(MORTISE_EURI,
-                         "an etcd: URI has no path: namespace= says where its names begin");
-    return mrt_hosts_parse(text, length, FAMILY, DEFAULT_PORT, address->hosts,
-                           &address->host_count);
-}
-
-static int take_tls(const struct mrt_uri *uri, struct mrt_etcd_address *address)
-{
-    bool secure = strcmp(uri->scheme, "etcds") == 0;
-    if (secure && !mrt_uri_parameter(uri, "tls"))
-        address->tls = MRT_REST_TLS_VERIFY;
-    if (secure && address->tls == MRT_REST_TLS_OFF)
-        return mrt_error(MORTISE_EURI, "an etcds: URI has no tls=off");
-    if (address->tls_ca[0] && address->tls != MRT_REST_TLS_VERIFY)
-        return mrt_error(MORTISE_EURI, "tls_ca= is used with tls=verify only");
-    if (address->user[0] && address->tls == MRT_REST_TLS_OFF)
-        for (size_t i = 0; i < address->host_count; i++) {
-            const char *name = address->hosts[i].name;
-            if (mrt_listens_for_others(name) && !mrt_uri_parameter(uri, "tls"))
-                return mrt_error(MORTISE_EURI,
-                                 "the password would go to %.200s unencrypted: use "
-                                 "etcds:, or allow it by tls=off",
-                                 name);
-        }
-    return MORTISE_OK;
-}
-
-static void write_shown(const struct mrt_uri *uri, struct mrt_etcd_address *address)
-{
-    size_t size = sizeof address->shown;
-    int length = snprintf(address->shown, size, "%s://%s%s", uri->scheme, address->user,
-                          address->user[0] ? "@" : "");
-    mrt_hosts_format(address->hosts, address->host_count, address->shown, size, (size_t)length);
-}
-
-static const char *const tls_words[] = {"off", "required", "verify", NULL};
+static const struct mrt_servers_form form = {
+    .scheme = "etcd", .family = "an etcd:", .variable = "MORTISE_ETCD_AUTH", .port = 2379};
+#define AT(member) offsetof(struct mrt_etcd_address, member)
 static const struct mrt_parameter parameters[] = {
-    {"lease", MRT_PARAMETER_DURATION, offsetof(struct mrt_etcd_address, lease), MRT_SECOND,
-     3600 * MRT_SECOND, NULL},
-    {"connect", MRT_PARAMETER_DURATION, offsetof(struct mrt_etcd_address, connect), MRT_MILLISECOND,
-     3600 * MRT_SECOND, NULL},
+    {"lease", MRT_PARAMETER_DURATION, AT(lease), MRT_SECOND, 3600 * MRT_SECOND, NULL},
+    {"connect", MRT_PARAMETER_DURATION, AT(connect), MRT_MILLISECOND, 3600 * MRT_SECOND, NULL},
     {.key = "credentials"},
-    {"tls", MRT_PARAMETER_WORD, offsetof(struct mrt_etcd_address, tls), 0, 0, tls_words},
-    {"tls_ca", MRT_PARAMETER_TEXT, offsetof(struct mrt_etcd_address, tls_ca), 0,
-     sizeof(((struct mrt_etcd_address *)NULL)->tls_ca), NULL},
+    {"tls", MRT_PARAMETER_WORD, AT(servers.tls), 0, 0, mrt_tls_words},
+    {"tls_ca", MRT_PARAMETER_TEXT, AT(servers.tls_ca), 0, MRT_CA_PATH_MAX, NULL},
     {.key = NULL}};
 
 int mrt_etcd_uri_parse(const struct mrt_uri *uri, struct mrt_etcd_address *address)
@@ -78,35 +27,14 @@ int mrt_etcd_uri_parse(const struct mrt_uri *uri, struct mrt_etcd_address *addre
     int error = mrt_parameters_read(uri, parameters, address);
     if (error == MORTISE_OK)
         error = mrt_namespace_prefix(mrt_uri_parameter(uri, "namespace"), address->prefix);
-    if (error == MORTISE_OK && strncmp(uri->rest, "//", 2) != 0)
-        error = mrt_error(MORTISE_EURI, "an etcd: URI begins as etcd://host:port");
-    if (error != MORTISE_OK)
-        return error;
     snprintf(address->base, sizeof address->base, "%s.mortise/", address->prefix);
-    const char *hosts =
-        mrt_user_parse(uri->rest + 2, FAMILY, VARIABLE, address->user, sizeof address->user);
-    error = hosts ? take_hosts(hosts, address) : MORTISE_EURI;
     if (error == MORTISE_OK)
-        error = take_tls(uri, address);
-    if (error == MORTISE_OK)
-        write_shown(uri, address);
+        error = mrt_servers_parse(uri, &form, &address->servers);
     return error;
 }
 
 int mrt_etcd_secret_read(const struct mrt_uri *uri, const struct mrt_etcd_address *address,
-                         char secret[MRT_ETCD_SECRET_MAX])
+                         char secret[MRT_SECRET_MAX])
 {
-    char origin[MRT_CREDENTIALS_ORIGIN_SIZE];
-    secret[0] = '\0';
-    if (!address->user[0] && !mrt_uri_parameter(uri, "credentials"))
-        return MORTISE_OK;
-    int error = mrt_credentials_read(uri, VARIABLE, secret, MRT_ETCD_SECRET_MAX, origin);
-    if (error == MORTISE_OK && !mrt_text_is_clean(secret, strlen(secret)))
-        error = mrt_error(MORTISE_EURI, "credentials %s are not one line, the password", origin);
-    else if (error == MORTISE_OK && !address->user[0])
-        error = mrt_error(MORTISE_EURI, "credentials= needs a user: etcd://user@host");
-    else if (error == MORTISE_OK && !secret[0])
-        error = mrt_error(MORTISE_EURI, "an etcd: URI with a user needs that user's password, by "
-                                        "credentials=/path or " VARIABLE);
-    return error;
+    return mrt_servers_secret_read(uri, &form, &address->servers, secret);
 }

@@ -14,20 +14,13 @@
 #include "base/uri.h"
 #include "store/kit/address.h"
 
-#define MRT_ETCD_SECRET_MAX 512
-#define MRT_ETCD_USER_MAX 128
 #define MRT_ETCD_BASE_SIZE (MRT_NAMESPACE_MAX + 16)
 
 struct mrt_etcd_address {
-    struct mrt_host hosts[MRT_HOSTS_MAX];
-    size_t host_count;
-    char user[MRT_ETCD_USER_MAX]; /* "": none */
+    struct mrt_servers servers;
     mrt_time lease, connect;
-    int tls; /* enum mrt_rest_tls */
-    char tls_ca[512];
     char prefix[MRT_NAMESPACE_MAX + 2]; /* of all names */
     char base[MRT_ETCD_BASE_SIZE];      /* of the keys of sessions and cells */
-    char shown[768];                    /* canonical, for people */
 };
 
 /* 0, or MORTISE_EURI with particulars. */
@@ -35,6 +28,6 @@ int mrt_etcd_uri_parse(const struct mrt_uri *uri, struct mrt_etcd_address *addre
 /* The password into secret, "" for none; the caller wipes it. 0, or an error of
    mrt_credentials_read. */
 int mrt_etcd_secret_read(const struct mrt_uri *uri, const struct mrt_etcd_address *address,
-                         char secret[MRT_ETCD_SECRET_MAX]);
+                         char secret[MRT_SECRET_MAX]);
 
 #endif

@@ -77,7 +77,7 @@ static void log_in(struct mrt_etcd_wire *wire)
 {
     struct mrt_rest_text body = {0};
     mrt_rest_add(&body, "{");
-    mrt_rest_add_string(&body, "name", wire->address->user);
+    mrt_rest_add_string(&body, "name", wire->address->servers.user);
     mrt_rest_add(&body, ",");
     mrt_rest_add_string(&body, "password", wire->secret);
     mrt_rest_add(&body, "}");
@@ -94,7 +94,7 @@ static void log_in(struct mrt_etcd_wire *wire)
 static bool ready(struct mrt_rest_wire *rest)
 {
     struct mrt_etcd_wire *wire = rest->owner;
-    if (!wire->address->user[0] || wire->token[0] || wire->open)
+    if (!wire->address->servers.user[0] || wire->token[0] || wire->open)
         return true;
     if (!wire->login)
         log_in(wire);
@@ -164,11 +164,11 @@ int mrt_etcd_wire_open(struct mrt_etcd_wire *wire, const struct mrt_etcd_address
 {
     *wire = (struct mrt_etcd_wire){.address = address, .secret = secret};
     const struct mrt_rest_server server = {.family = &family,
-                                           .hosts = address->hosts,
-                                           .host_count = address->host_count,
+                                           .hosts = address->servers.hosts,
+                                           .host_count = address->servers.host_count,
                                            .connect = address->connect,
-                                           .tls = address->tls,
-                                           .tls_ca = address->tls_ca};
+                                           .tls = address->servers.tls,
+                                           .tls_ca = address->servers.tls_ca};
     return mrt_rest_wire_open(&wire->rest, &server, wire);
 }
 

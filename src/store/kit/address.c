@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Parses addresses. Every part is checked whole. A malformed part is never quoted where it may be
- * a part of a password that was put in the wrong place.
+ * Parses addresses. Every part is checked whole, and written back in one canonical form (`shown`),
+ * which contains no password. A malformed part is never quoted where it may be a part of a password
+ * that was put in the wrong place.
  */
 #include "store/kit/address.h"
 
 #include "base/error.h"
+#include "base/listen.h"
 #include "base/name.h"
+#include "store/kit/credentials.h"
 
 #include <arpa/inet.h>
 #include <stdio.h>
@@ -115,6 +118,79 @@ const char *mrt_user_parse(const char *text, const char *family, const char *var
     }
     mrt_error(MORTISE_EURI, "the user in %s URI is not well formed", family);
     return NULL;
+}
+
+/* ------------------------------------------------------------------ servers */
+
+const char *const mrt_tls_words[] = {"off", "required", "verify", NULL};
+
+static int take_tls(const struct mrt_uri *uri, const struct mrt_servers_form *form,
+                    struct mrt_servers *servers)
+{
+    bool secure = strcmp(uri->scheme, form->scheme) != 0, said = mrt_uri_parameter(uri, "tls");
+    bool secret = servers->user[0] || (form->tokens && mrt_uri_parameter(uri, "credentials"));
+    if (secure && !said)
+        servers->tls = MRT_ADDRESS_TLS_VERIFY;
+    if (secure && servers->tls == MRT_ADDRESS_TLS_OFF)
+        return mrt_error(MORTISE_EURI, "tls=off is not for %s:, which is encrypted", uri->scheme);
+    if (servers->tls_ca[0] && servers->tls != MRT_ADDRESS_TLS_VERIFY)
+        return mrt_error(MORTISE_EURI, "tls_ca= is used with tls=verify only");
+    for (size_t i = 0; secret && !secure && !said && i < servers->host_count; i++)
+        if (mrt_listens_for_others(servers->hosts[i].name))
+            return mrt_error(MORTISE_EURI,
+                             "the password would go to %.200s unencrypted: use %ss:, or allow it "
+                             "by tls=off",
+                             servers->hosts[i].name, form->scheme);
+    return MORTISE_OK;
+}
+
+int mrt_servers_parse(const struct mrt_uri *uri, const struct mrt_servers_form *form,
+                      struct mrt_servers *servers)
+{
+    if (strncmp(uri->rest, "//", 2) != 0)
+        return mrt_error(MORTISE_EURI, "%s URI begins as %s://host:port", form->family,
+                         form->scheme);
+    const char *hosts = mrt_user_parse(uri->rest + 2, form->family, form->variable, servers->user,
+                                       sizeof servers->user);
+    if (!hosts)
+        return MORTISE_EURI;
+    size_t length = strcspn(hosts, "/");
+    if (hosts[length] && hosts[length + 1])
+        return mrt_error(MORTISE_EURI, "%s URI has no path: namespace= says where its names begin",
+                         form->family);
+    int error = mrt_hosts_parse(hosts, length, form->family, form->port, servers->hosts,
+                                &servers->host_count);
+    if (error == MORTISE_OK)
+        error = take_tls(uri, form, servers);
+    if (error != MORTISE_OK)
+        return error;
+    int begin = snprintf(servers->shown, sizeof servers->shown, "%s://%s%s", uri->scheme,
+                         servers->user, servers->user[0] ? "@" : "");
+    mrt_hosts_format(servers->hosts, servers->host_count, servers->shown, sizeof servers->shown,
+                     (size_t)begin);
+    return MORTISE_OK;
+}
+
+int mrt_servers_secret_read(const struct mrt_uri *uri, const struct mrt_servers_form *form,
+                            const struct mrt_servers *servers, char secret[MRT_SECRET_MAX])
+{
+    char origin[MRT_CREDENTIALS_ORIGIN_SIZE];
+    secret[0] = '\0';
+    if (!servers->user[0] && !mrt_uri_parameter(uri, "credentials"))
+        return MORTISE_OK;
+    int error = mrt_credentials_read(uri, form->variable, secret, MRT_SECRET_MAX, origin);
+    if (error != MORTISE_OK)
+        return error;
+    if (!mrt_text_is_clean(secret, strlen(secret)))
+        return mrt_error(MORTISE_EURI, "credentials %s are not one line, the password", origin);
+    if (!servers->user[0] && !form->tokens)
+        return mrt_error(MORTISE_EURI, "credentials= needs a user: %s://user@host", form->scheme);
+    if (!secret[0])
+        return mrt_error(
+            MORTISE_EURI,
+            "%s URI with a user needs that user's password, by credentials=/path or %s",
+            form->family, form->variable);
+    return MORTISE_OK;
 }
 
 const char *mrt_address_encrypted(bool encrypted, bool checked)

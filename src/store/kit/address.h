@@ -4,6 +4,7 @@
 #define MRT_STORE_KIT_ADDRESS_H
 
 #include "base/parameter.h"
+#include "base/uri.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -12,6 +13,10 @@
 #define MRT_HOST_TEXT_SIZE 280
 #define MRT_HOSTS_MAX 16
 #define MRT_ENCRYPTED "; encrypted: "
+/* Of a user's name and of the secret that goes with it. */
+#define MRT_USER_MAX 128
+#define MRT_SECRET_MAX 512
+#define MRT_CA_PATH_MAX 512
 /* How long opening a store waits for the look-up of its hosts. */
 #define MRT_RESOLVE_AT_OPEN (200 * MRT_MILLISECOND)
 
@@ -37,6 +42,37 @@ size_t mrt_hosts_format(const struct mrt_host *hosts, size_t count, char *text, 
    none: what follows, or NULL with particulars. `variable` may have a password; the URI may not. */
 const char *mrt_user_parse(const char *text, const char *family, const char *variable, char *user,
                            size_t size);
+
+enum mrt_address_tls { MRT_ADDRESS_TLS_OFF, MRT_ADDRESS_TLS_REQUIRED, MRT_ADDRESS_TLS_VERIFY };
+
+/* Servers of which each serves, and what a client shows them:
+   SCHEME://[user@]host[:port][,host...][/]?credentials=/path&tls=off|required|verify&tls_ca=/path
+   SCHEMEs://... is the same with tls=verify, if the URI has no tls=. */
+struct mrt_servers {
+    struct mrt_host hosts[MRT_HOSTS_MAX];
+    size_t host_count;
+    char user[MRT_USER_MAX]; /* "": none */
+    int tls;                 /* enum mrt_address_tls */
+    char tls_ca[MRT_CA_PATH_MAX];
+    char shown[768]; /* canonical, for people */
+};
+
+extern const char *const mrt_tls_words[]; /* the words of tls=, for a row of parameters */
+
+struct mrt_servers_form {
+    const char *scheme, *family; /* "etcd", "an etcd:" */
+    const char *variable;        /* of the environment, which may have the secret */
+    uint16_t port;               /* by default */
+    bool tokens;                 /* without a user, the secret is a token */
+};
+/* The rest of the URI, whose parameters have been read. 0, or MORTISE_EURI with particulars. */
+int mrt_servers_parse(const struct mrt_uri *uri, const struct mrt_servers_form *form,
+                      struct mrt_servers *servers);
+/* The password or the token into secret, "" for none; the caller wipes it. 0, or an error of
+   mrt_credentials_read. */
+int mrt_servers_secret_read(const struct mrt_uri *uri, const struct mrt_servers_form *form,
+                            const struct mrt_servers *servers, char secret[MRT_SECRET_MAX]);
+
 /* The words of mortise_server about the connection, behind the server's version. */
 const char *mrt_address_encrypted(bool encrypted, bool checked);
 

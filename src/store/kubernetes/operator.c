@@ -236,7 +236,7 @@ int mrt_k8s_server(struct mrt_store *port, char *text, size_t size)
     if (error == MORTISE_OK)
         snprintf(text, size, "Kubernetes %.32s%s",
                  mrt_rest_string(operation.ask.json, "gitVersion"),
-                 mrt_address_encrypted(operation.address->tls != MRT_REST_TLS_OFF, true));
+                 mrt_address_encrypted(operation.address->tls != MRT_ADDRESS_TLS_OFF, true));
     close_operation(&operation);
     return error;
 }

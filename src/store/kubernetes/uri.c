@@ -97,7 +97,7 @@ static int check(const struct mrt_k8s_address *address)
                                            "absolute paths of files");
     if (!*address->tls_cert != !*address->tls_key)
         return mrt_error(MORTISE_EURI, "tls_cert= and tls_key= go together");
-    for (size_t i = 0; i < address->host_count && address->tls == MRT_REST_TLS_OFF; i++)
+    for (size_t i = 0; i < address->host_count && address->tls == MRT_ADDRESS_TLS_OFF; i++)
         if (mrt_listens_for_others(address->hosts[i].name))
             return mrt_error(MORTISE_EURI,
                              "tls=off is for a server on this host alone, not for %.200s",
@@ -115,7 +115,7 @@ static void write_shown(struct mrt_k8s_address *address)
         snprintf(address->shown + length, size - length, "/%s", address->space);
 }
 
-/* MRT_REST_TLS_REQUIRED, which checks nothing, is not offered. */
+/* MRT_ADDRESS_TLS_REQUIRED, which checks nothing, is not offered. */
 static const char *const tls_words[] = {"off", "verify", NULL};
 #define AT(member) offsetof(struct mrt_k8s_address, member)
 static const struct mrt_parameter parameters[] = {
@@ -135,7 +135,7 @@ int mrt_k8s_uri_parse(const struct mrt_uri *uri, struct mrt_k8s_address *address
     address->connect = 5 * MRT_SECOND;
     address->tls = 1;
     int error = mrt_parameters_read(uri, parameters, address);
-    address->tls = address->tls == 0 ? MRT_REST_TLS_OFF : MRT_REST_TLS_VERIFY;
+    address->tls = address->tls == 0 ? MRT_ADDRESS_TLS_OFF : MRT_ADDRESS_TLS_VERIFY;
     if (error == MORTISE_OK)
         error = take_place(uri->rest, address);
     if (error == MORTISE_OK)

@@ -22,7 +22,7 @@ struct mrt_k8s_address {
     struct mrt_host hosts[MRT_HOSTS_MAX];
     size_t host_count;
     mrt_time lease, connect;
-    int tls;                      /* enum mrt_rest_tls */
+    int tls;                      /* enum mrt_address_tls */
     char token[MRT_K8S_PATH_MAX]; /* the file's path; "": none */
     char tls_ca[MRT_K8S_PATH_MAX], tls_cert[MRT_K8S_PATH_MAX], tls_key[MRT_K8S_PATH_MAX];
     char space[MRT_K8S_NAMESPACE_SIZE]; /* the namespace of Kubernetes */

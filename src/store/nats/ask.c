@@ -73,7 +73,7 @@ int mrt_nats_operation_wait(struct mrt_nats_operation *operation, bool begun)
         return operation->error;
     operation->unknown = true;
     return mrt_error(MORTISE_EUNREACHABLE, "NATS: %s: no answer in time",
-                     operation->address->shown);
+                     operation->address->servers.shown);
 }
 
 int mrt_nats_ask(struct mrt_nats_operation *operation, const char *subject, int64_t expected,
@@ -92,8 +92,8 @@ static void check_access(const struct mrt_nats_store *store)
     struct mrt_notes notes = {
         .from = store->notes.from, .log = store->notes.log, .argument = store->notes.argument};
     bool reachable = false;
-    for (size_t i = 0; i < store->address.host_count; i++)
-        reachable |= mrt_listens_for_others(store->address.hosts[i].name);
+    for (size_t i = 0; i < store->address.servers.host_count; i++)
+        reachable |= mrt_listens_for_others(store->address.servers.hosts[i].name);
     if (reachable && !store->secret[0])
         mrt_note(&notes, MRT_NATS_NOTE_ACCESS,
                  "no user and password: anyone who reaches the server may break these locks");
@@ -114,12 +114,12 @@ int mrt_nats_server(struct mrt_store *port, char *text, size_t size)
         struct json_object *config = mrt_nats_member(operation.json, "config");
         snprintf(text, size, "NATS JetStream, %" PRIu64 " replica(s)%s",
                  mrt_nats_number(config, "num_replicas"),
-                 mrt_address_encrypted(address->tls != MRT_NATS_TLS_OFF,
-                                       address->tls == MRT_NATS_TLS_VERIFY));
+                 mrt_address_encrypted(address->servers.tls != MRT_ADDRESS_TLS_OFF,
+                                       address->servers.tls == MRT_ADDRESS_TLS_VERIFY));
     } else if (operation.code == MRT_NATS_NO_STREAM) {
         snprintf(text, size, "NATS JetStream, without a stream of these locks yet%s",
-                 mrt_address_encrypted(address->tls != MRT_NATS_TLS_OFF,
-                                       address->tls == MRT_NATS_TLS_VERIFY));
+                 mrt_address_encrypted(address->servers.tls != MRT_ADDRESS_TLS_OFF,
+                                       address->servers.tls == MRT_ADDRESS_TLS_VERIFY));
         error = MORTISE_OK;
     }
     if (error == MORTISE_OK)
@@ -147,7 +147,7 @@ static void print_requests(const struct mrt_nats_address *address, mortise_text_
 int mrt_nats_init(const struct mrt_uri *uri, mortise_text_callback print, void *argument)
 {
     struct mrt_nats_address address;
-    char secret[MRT_NATS_SECRET_MAX] = "";
+    char secret[MRT_SECRET_MAX] = "";
     struct mrt_nats_operation operation;
     int error = mrt_nats_uri_parse(uri, &address);
     if (error == MORTISE_OK && print) {

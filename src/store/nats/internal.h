@@ -136,7 +136,7 @@ struct mrt_nats_queue {
 
 struct mrt_nats_store {
     struct mrt_nats_address address;
-    char secret[MRT_NATS_SECRET_MAX];
+    char secret[MRT_SECRET_MAX];
     char label[MRT_OWNER_SIZE];
     struct mrt_nats_wire wire;
     struct mrt_outbox outbox;

@@ -21,7 +21,7 @@ struct mrt_nats_connecting {
     int epoll, event;
     size_t host;
     struct mrt_nats_address address;
-    char secret[MRT_NATS_SECRET_MAX], inbox[MRT_NATS_SUBJECT_SIZE];
+    char secret[MRT_SECRET_MAX], inbox[MRT_NATS_SUBJECT_SIZE];
     struct mrt_nats_link *link;
     int error;
     char text[256];
@@ -144,9 +144,9 @@ static void escape(const char *text, char *escaped, size_t size)
 
 static natsStatus set_secret(natsOptions *options, const struct mrt_nats_connecting *connecting)
 {
-    char user[2 * MRT_NATS_USER_MAX], secret[2 * MRT_NATS_SECRET_MAX];
+    char user[2 * MRT_USER_MAX], secret[2 * MRT_SECRET_MAX];
     natsStatus status = NATS_OK;
-    escape(connecting->address.user, user, sizeof user);
+    escape(connecting->address.servers.user, user, sizeof user);
     escape(connecting->secret, secret, sizeof secret);
     if (user[0])
         status = natsOptions_SetUserInfo(options, user, secret);
@@ -180,19 +180,19 @@ static natsStatus set_options(natsOptions *options, const struct mrt_nats_connec
         status = natsOptions_SetClosedCB(options, on_closed, link);
     if (status == NATS_OK)
         status = set_secret(options, connecting);
-    if (status == NATS_OK && address->tls != MRT_NATS_TLS_OFF)
+    if (status == NATS_OK && address->servers.tls != MRT_ADDRESS_TLS_OFF)
         status = natsOptions_SetSecure(options, true);
-    if (status == NATS_OK && address->tls == MRT_NATS_TLS_REQUIRED)
+    if (status == NATS_OK && address->servers.tls == MRT_ADDRESS_TLS_REQUIRED)
         status = natsOptions_SkipServerVerification(options, true);
-    if (status == NATS_OK && address->tls_ca[0])
-        status = natsOptions_LoadCATrustedCertificates(options, address->tls_ca);
+    if (status == NATS_OK && address->servers.tls_ca[0])
+        status = natsOptions_LoadCATrustedCertificates(options, address->servers.tls_ca);
     return status;
 }
 
 static natsStatus connect_to(const struct mrt_nats_connecting *connecting, size_t index,
                              struct mrt_nats_link *link)
 {
-    const struct mrt_host *host = &connecting->address.hosts[index];
+    const struct mrt_host *host = &connecting->address.servers.hosts[index];
     char name[MRT_HOST_TEXT_SIZE], place[MRT_HOST_TEXT_SIZE + 16];
     natsOptions *options = NULL;
     mrt_host_format(host, name);
@@ -202,7 +202,7 @@ static natsStatus connect_to(const struct mrt_nats_connecting *connecting, size_
         status = set_options(options, connecting, link);
     if (status == NATS_OK)
         status = natsOptions_SetURL(options, place);
-    if (status == NATS_OK && connecting->address.tls == MRT_NATS_TLS_VERIFY)
+    if (status == NATS_OK && connecting->address.servers.tls == MRT_ADDRESS_TLS_VERIFY)
         status = natsOptions_SetExpectedHostname(options, host->name);
     if (status == NATS_OK)
         status = natsConnection_Connect(&link->connection, options);
@@ -228,7 +228,7 @@ static void note_failure(struct mrt_nats_connecting *connecting, size_t index, n
     char name[MRT_HOST_TEXT_SIZE];
     natsStatus last = status;
     const char *text = nats_GetLastError(&last);
-    mrt_host_format(&connecting->address.hosts[index], name);
+    mrt_host_format(&connecting->address.servers.hosts[index], name);
     bool refused = status == NATS_CONNECTION_AUTH_FAILED || status == NATS_NOT_PERMITTED;
     bool tls = status == NATS_SSL_ERROR || status == NATS_SECURE_CONNECTION_WANTED ||
                status == NATS_SECURE_CONNECTION_REQUIRED;
@@ -243,7 +243,7 @@ static void note_failure(struct mrt_nats_connecting *connecting, size_t index, n
 /* Connects to the hosts in turn; NULL: to none. */
 static struct mrt_nats_link *connect_any(struct mrt_nats_connecting *connecting)
 {
-    size_t count = connecting->address.host_count;
+    size_t count = connecting->address.servers.host_count;
     for (size_t i = 0; i < count; i++) {
         size_t index = (connecting->host + i) % count;
         struct mrt_nats_link *link = make_link(connecting);

@@ -326,7 +326,7 @@ static int commit(struct mrt_nats_operation *operation, const char *subject, uin
         return MORTISE_OK;
     if (error && operation->unknown)
         return mrt_error(MORTISE_EUNKNOWN, "NATS: no answer from %s: it may have been done",
-                         operation->address->shown);
+                         operation->address->servers.shown);
     return error;
 }
 

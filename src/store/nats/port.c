@@ -84,7 +84,7 @@ static bool nats_asks_apart(const struct mrt_store *port)
 
 static const char *nats_address(const struct mrt_store *port)
 {
-    return ((const struct mrt_nats_store *)port)->address.shown;
+    return ((const struct mrt_nats_store *)port)->address.servers.shown;
 }
 
 static mrt_time nats_lease(const struct mrt_store *port)

@@ -15,23 +15,13 @@
 #include "store/kit/address.h"
 #include "store/nats/text.h"
 
-#define MRT_NATS_SECRET_MAX 512
-#define MRT_NATS_USER_MAX 128
-
-enum mrt_nats_tls { MRT_NATS_TLS_OFF, MRT_NATS_TLS_REQUIRED, MRT_NATS_TLS_VERIFY };
-
 struct mrt_nats_address {
-    struct mrt_host hosts[MRT_HOSTS_MAX];
-    size_t host_count;
-    char user[MRT_NATS_USER_MAX]; /* "": none */
+    struct mrt_servers servers;
     mrt_time lease, connect;
-    uint64_t replicas; /* 0: as many as the server's cluster needs */
-    int tls;           /* enum mrt_nats_tls */
-    char tls_ca[512];
+    uint64_t replicas;                 /* 0: as many as the server's cluster needs */
     char base[MRT_NATS_BASE_SIZE];     /* of all subjects */
     char tickets[MRT_NATS_BASE_SIZE];  /* the stream of tickets and cells */
     char sessions[MRT_NATS_BASE_SIZE]; /* the stream of sessions of this lease */
-    char shown[768];                   /* canonical, for people */
 };
 
 /* 0, or MORTISE_EURI with particulars. */
@@ -39,7 +29,7 @@ int mrt_nats_uri_parse(const struct mrt_uri *uri, struct mrt_nats_address *addre
 /* The password or the token into secret, "" for none; the caller wipes it. 0, or an error of
    mrt_credentials_read. */
 int mrt_nats_secret_read(const struct mrt_uri *uri, const struct mrt_nats_address *address,
-                         char secret[MRT_NATS_SECRET_MAX]);
+                         char secret[MRT_SECRET_MAX]);
 /* The stream of sessions with a lease of so many milliseconds. */
 void mrt_nats_sessions_stream(const struct mrt_nats_address *address, uint64_t lease,
                               char name[MRT_NATS_BASE_SIZE]);

@@ -140,10 +140,10 @@ static void break_off(struct mrt_nats_wire *wire, const char *why)
 {
     char text[320], host[MRT_HOST_TEXT_SIZE];
     struct mrt_nats_call *call;
-    mrt_host_format(&wire->address->hosts[wire->host], host);
+    mrt_host_format(&wire->address->servers.hosts[wire->host], host);
     snprintf(text, sizeof text, "%.180s: %.120s", host, why);
     drop_link(wire);
-    wire->host = (wire->host + 1) % wire->address->host_count;
+    wire->host = (wire->host + 1) % wire->address->servers.host_count;
     while ((call = TAILQ_FIRST(&wire->calls)))
         end(wire, call, MRT_NATS_UNKNOWN, MORTISE_EUNREACHABLE, text);
 }

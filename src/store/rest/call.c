@@ -108,7 +108,7 @@ static void free_call(struct mrt_rest_call *call)
 
 static void set_tls(CURL *easy, const struct mrt_rest_server *server)
 {
-    bool verify = server->tls == MRT_REST_TLS_VERIFY;
+    bool verify = server->tls == MRT_ADDRESS_TLS_VERIFY;
     curl_easy_setopt(easy, CURLOPT_SSL_VERIFYPEER, verify ? 1L : 0L);
     curl_easy_setopt(easy, CURLOPT_SSL_VERIFYHOST, verify ? 2L : 0L);
     curl_easy_setopt(easy, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
@@ -215,7 +215,7 @@ static bool send_or_hold(struct mrt_rest_call *call)
     call->begun = false;
     mrt_host_format(&wire->server.hosts[call->host], host);
     snprintf(target, sizeof target, "%s://%s/%s",
-             wire->server.tls == MRT_REST_TLS_OFF ? "http" : "https", host, call->path);
+             wire->server.tls == MRT_ADDRESS_TLS_OFF ? "http" : "https", host, call->path);
     if (!set_headers(call) || curl_easy_setopt(call->easy, CURLOPT_URL, target) != CURLE_OK ||
         curl_multi_add_handle(wire->multi, call->easy) != CURLM_OK)
         return false;

@@ -95,15 +95,13 @@ struct mrt_rest_family {
     struct json_object *(*take_line)(struct json_object *json);
 };
 
-enum mrt_rest_tls { MRT_REST_TLS_OFF, MRT_REST_TLS_REQUIRED, MRT_REST_TLS_VERIFY };
-
 /* Where calls go. */
 struct mrt_rest_server {
     const struct mrt_rest_family *family;
     const struct mrt_host *hosts;
     size_t host_count;
     mrt_time connect;
-    int tls;                                 /* enum mrt_rest_tls */
+    int tls;                                 /* enum mrt_address_tls */
     const char *tls_ca, *tls_cert, *tls_key; /* paths; "" or NULL: none */
 };
 
