@@ -81,6 +81,12 @@ of() {
     [ -e served ]
 }
 
+# A server that is not asked says something after two seconds at the earliest.
+@test "NA-10 by TLS nothing waits for what the server says by itself" {
+    export MORTISE_NATS_AUTH=word MORTISE_URL="$(of secure alice)?lease=60s&tls=required"
+    run -0 timeout 60 sh -c 'for i in $(seq 32); do "$MORTISE" run -w 60s quick true || exit; done'
+}
+
 @test "NA-10 a wrong password and no user are refused in words" {
     export MORTISE_NATS_AUTH=wrong
     run "$MORTISE" run -w 3s --url "$(of users alice)" a true

@@ -392,17 +392,20 @@ void mrt_nats_wire_process(struct mrt_nats_wire *wire, mrt_time now)
 {
     struct epoll_event ready[EVENTS_MAX];
     uint64_t count;
+    bool readable = false; /* in a read without it the library waits, if the connection is by TLS */
     int events = epoll_wait(wire->epoll, ready, EVENTS_MAX, 0);
     for (int i = 0; i < events; i++) {
         if (ready[i].data.ptr == &wire->event) {
             ssize_t got = read(wire->event, &count, sizeof count);
             (void)got;
-        } else if (wire->link && ready[i].events & EPOLLOUT) {
-            atomic_store(&wire->link->writes, true);
+        } else if (wire->link) {
+            if (ready[i].events & EPOLLOUT)
+                atomic_store(&wire->link->writes, true);
+            readable = ready[i].events & ~(uint32_t)EPOLLOUT;
         }
     }
     tend_connection(wire, now);
-    if (wire->link && events > 0) {
+    if (wire->link && readable) {
         wire->unanswered++;
         natsConnection_ProcessReadEvent(wire->link->connection);
     }
