@@ -52,11 +52,14 @@ until_true() {
     return 1
 }
 
-# finish PID: waits for a background process, puts its exit code into $code.
+# finish PID: waits for a background process, puts its exit code into $code. It fails if the process
+# does not end by itself: a code alone would be that of the kill.
 finish() {
-    until_true is_gone "$1" || kill -KILL "$1"
+    local ended=0
+    until_true is_gone "$1" || { kill -KILL "$1"; ended=1; }
     code=0
     wait "$1" || code=$?
+    return "$ended"
 }
 
 # all_end_with CODE PID...: waits for each, which has this exit code.
