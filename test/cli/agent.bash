@@ -10,6 +10,23 @@ start_agent() {
     until_true grep -q agent.sock "$T/agent.out"
 }
 
+# With the policy of its input; clients reach it by $MORTISE_URL.
+start_with_policy() {
+    cat >"$T/policy"
+    chmod 644 "$T/policy"
+    chmod 755 "$T"
+    start_agent --policy "$T/policy"
+    export MORTISE_URL="agent://$T/agent.sock"
+}
+
+needs_users() {
+    local user
+    [ "$(id -u)" -eq 0 ] || skip "needs root"
+    for user in www-data games backup daemon sync nobody; do
+        getent passwd "$user" >/dev/null || skip "no user $user"
+    done
+}
+
 # client NAME ARGUMENTS...: a test of agent.py
 client() {
     timeout 100 python3 "$BATS_TEST_DIRNAME/agent.py" "$@"

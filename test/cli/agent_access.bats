@@ -4,20 +4,6 @@
 load helper
 load agent
 
-start_with_policy() {
-    cat >"$T/policy"
-    chmod 644 "$T/policy"
-    chmod 755 "$T"
-    start_agent --policy "$T/policy"
-}
-
-needs_users() {
-    [ "$(id -u)" -eq 0 ] || skip "needs root"
-    for user in www-data games backup daemon sync nobody; do
-        getent passwd "$user" >/dev/null || skip "no user $user"
-    done
-}
-
 # as USER GROUPS TEST ARGUMENTS...: of agent_users.py; groups beside the user's own, or "-".
 as() {
     local groups=(--clear-groups)

@@ -5,21 +5,6 @@
 load helper
 load agent
 
-start_with_policy() {
-    cat >"$T/policy"
-    chmod 644 "$T/policy"
-    chmod 755 "$T"
-    start_agent --policy "$T/policy"
-    export MORTISE_URL="agent://$T/agent.sock"
-}
-
-needs_users() {
-    [ "$(id -u)" -eq 0 ] || skip "needs root"
-    for user in www-data games backup; do
-        getent passwd "$user" >/dev/null || skip "no user $user"
-    done
-}
-
 # as USER COMMAND...: of mortise
 as() {
     timeout 60 env XDG_STATE_HOME="$T/none" setpriv --reuid "$1" --regid "$(id -g "$1")" \
