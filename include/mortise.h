@@ -195,8 +195,8 @@ enum {
        1 ms is handed it directly. */
     MORTISE_STRICT = 1 << 1,
     /* The program is short-lived, as a command is: leave the store cheap to
-       open for the next one. By agent: its locks pass when the last process that has its
-       descriptors has ended; those of other programs pass with the program itself. */
+       open for the next one. On the store agent: its locks pass when the last process that has
+       its descriptors has ended. Those of other programs pass when the program itself ends. */
     MORTISE_SHORT_LIVED = 1 << 2,
     /* mortise_list shows this host's name and this process's number beside what the client
        holds and waits for. For people: anybody who may write there can forge it. */
