@@ -4,6 +4,8 @@
 # do to it.
 load ../cli/helper
 load ../cli/server
+load contest
+load store
 
 setup_file() {
     start_server etcd
@@ -127,27 +129,18 @@ leads() {
     finish "$candidate"
 }
 
-# A kernel lock, which a second holder at the same time would not get.
-witness='exec 9>witness; flock -n 9 || echo overlap >>overlaps; exec sleep 600'
-
 @test "a holder whose lease an operator revokes is stopped, and the next begins" {
     export MORTISE_URL="$URL?namespace=&lease=4s"
-    start run -w 60s taken -- sh -c "touch first; $witness"
-    local first=$PID
-    until_true test -e first
+    holds_alone taken
     local lease
     lease=$(etcdctl get --prefix taken/ -w json | python3 -c '
 import json, sys
 print("%x" % json.load(sys.stdin)["kvs"][0]["lease"])')
-    start run -w 60s taken -- sh -c 'exec 9>>witness; flock -n 9 && touch alone || touch together'
-    local second=$PID
+    waits_behind taken
     until_true waiters taken 1
     etcdctl lease revoke "$lease"
-    finish "$first"
-    [ "$code" -ne 0 ]
-    finish "$second"
-    [ "$code" -eq 0 ]
-    [ ! -e overlaps ]
+    is_lost
+    next_is_alone
 }
 
 @test "a waiter outlasts a compaction, and is woken after it" {
@@ -167,15 +160,7 @@ print(json.load(sys.stdin)["header"]["revision"])')
 }
 
 @test "a hold outlasts the member's end and its next start" {
-    start_holder lasts
-    server kill
-    run "$MORTISE" run -w 100ms lasts true
-    [ "$status" -ne 0 ]
-    server restart
-    run -75 "$MORTISE" run -n lasts true
-    kill "$HOLDER"
-    finish "$HOLDER"
-    run -0 "$MORTISE" run -w 60s lasts true
+    outlasts_a_restart
 }
 
 # between KIND: what stands between a client and the member (between_etcd.py); $BETWEEN is its host.
@@ -246,22 +231,10 @@ between() {
 }
 
 @test "a URI that is wrong says how" {
-    MORTISE_URL="etcd://user:secret@127.0.0.1" fails_with 78 "$MORTISE" run a true
-    [[ "$output" == *"credentials="* && "$output" != *secret* ]]
-    fails_with 78 "$MORTISE" run --url "etcd://127.0.0.1/path" a true
-    fails_with 78 "$MORTISE" run --url "etcd://127.0.0.1:0" a true
-    fails_with 78 "$MORTISE" run --url "etcd://127.0.0.1?lease=10ms" a true
+    refuses_wrong_uris etcd MORTISE_ETCD_AUTH
     fails_with 78 "$MORTISE" run --url "etcds://127.0.0.1?tls=off" a true
-    fails_with 78 "$MORTISE" run --url "etcd://a@192.0.2.1?credentials=/dev/null" a true
-    MORTISE_ETCD_AUTH=a fails_with 78 "$MORTISE" run -w 1s --url "etcd://a@127.example.com" a true
-    [[ "$output" == *"unencrypted"* ]]
 }
 
 @test "a server that is away is named, and another host is tried" {
-    local port
-    port=$(python3 "$SERVERS" port)
-    run "$MORTISE" run -w 1s --url "etcd://127.0.0.1:$port" a true
-    [ "$status" -ne 0 ]
-    [[ "$output" == *"127.0.0.1:$port"* ]]
-    run -0 "$MORTISE" run -w 60s --url "etcd://127.0.0.1:$port,${URL#etcd://}" a true
+    tries_another_host "${URL#etcd://}"
 }

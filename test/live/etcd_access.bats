@@ -3,6 +3,7 @@
 # A member of etcd with TLS and users, and one that is full.
 load ../cli/helper
 load certificates
+load store
 
 SERVERS="$BATS_TEST_DIRNAME/../../tools/servers"
 
@@ -47,14 +48,7 @@ setup() {
 @test "with its user, its password and the server's authority a lock works, and the password is a text" {
     (umask 077 && echo 'pass"word\' >secret)
     export MORTISE_URL="etcds://locks@$HOST?lease=60s&tls_ca=$PLACE/ours.pem&credentials=$T/secret"
-    start_holder guarded
-    start run -w 60s guarded -- touch served
-    until_true waiters guarded 1
-    run -75 "$MORTISE" run -n guarded true
-    kill "$HOLDER"
-    finish "$HOLDER"
-    finish "$PID"
-    [ -e served ]
+    serves_in_turn guarded
     run "$MORTISE" ls
     [ "$status" -eq 0 ]
 }

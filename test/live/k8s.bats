@@ -4,17 +4,9 @@
 # that use the real Python client.
 load ../cli/helper
 load ../cli/server
+load contest
 load kubernetes
-
-setup_file() {
-    start_server k8s
-}
-
-eval "common_$(declare -f setup)"
-setup() {
-    common_setup
-    use_fake
-}
+load store
 
 @test "K8-01 what a candidate of client-go's rule leads, mortise does not get before it resigns" {
     candidate shared theirs
@@ -22,25 +14,19 @@ setup() {
     run -75 "$MORTISE" run -n shared true
     run -0 "$MORTISE" ls shared
     [[ "$output" == *theirs* ]]
-    start run -w 60s shared -- sh -c "$WITNESS; touch served"
+    waits_behind shared
     until_true watchers 1
     [ ! -e served ]
     end_candidate
-    finish "$PID"
-    [ "$code" -eq 0 ]
-    [ -e served ]
-    [ ! -e overlaps ]
+    next_is_alone
 }
 
 @test "K8-01 what mortise holds, a candidate does not lead before it is released" {
-    start run -w 60s ours -- sh -c "$WITNESS; touch holding; exec sleep 600"
-    local holder=$PID
-    until_true test -e holding
+    holds_alone ours
     candidate ours theirs
     until_true grep -q waits theirs
     run ! grep -q leads theirs
-    kill "$holder"
-    finish "$holder"
+    let_go
     until_true grep -q leads theirs
     end_candidate
     run ! grep -q "two leaders" theirs
@@ -181,12 +167,7 @@ leads() {
 }
 
 @test "a server that is away is named, and another host is tried" {
-    local port
-    port=$(python3 "$SERVERS" port)
-    run "$MORTISE" run -w 1s --url "${URL/$SERVER/127.0.0.1:$port}" a true
-    [ "$status" -ne 0 ]
-    [[ "$output" == *"127.0.0.1:$port"* ]]
-    run -0 "$MORTISE" run -w 60s --url "${URL/$SERVER/127.0.0.1:$port,$SERVER}" a true
+    tries_another_host "$SERVER"
 }
 
 @test "doctor and status name the server and its version" {
@@ -195,13 +176,5 @@ leads() {
 }
 
 @test "a hold outlasts the server's end and its next start" {
-    start_holder lasts
-    server kill
-    run "$MORTISE" run -w 100ms lasts true
-    [ "$status" -ne 0 ]
-    server restart
-    run -75 "$MORTISE" run -n lasts true
-    kill "$HOLDER"
-    finish "$HOLDER"
-    run -0 "$MORTISE" run -w 60s lasts true
+    outlasts_a_restart
 }

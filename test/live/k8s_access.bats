@@ -11,11 +11,10 @@ setup_file() {
     cp "$PLACE/token" "$PLACE/first"
 }
 
-eval "common_$(declare -f setup)"
 setup() {
-    common_setup
     cp "$PLACE/first" "$PLACE/token"
     cp "$PLACE/access" "$PLACE/0/access.json"
+    common_setup
     use_fake
 }
 

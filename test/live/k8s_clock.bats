@@ -3,44 +3,8 @@
 # The command on Leases whose times are an hour off, and on a server that went back in time.
 load ../cli/helper
 load ../cli/server
+load contest
 load kubernetes
-
-setup_file() {
-    start_server k8s
-}
-
-eval "common_$(declare -f setup)"
-setup() {
-    common_setup
-    use_fake
-}
-
-# holder_with LEASE NAME: a holder with the witness, and a lease of its own, in $HOLDER.
-holder_with() {
-    rm -f holding
-    MORTISE_URL=${MORTISE_URL/=60s/"=$1"} start run --grace 300ms "$2" -- sh -c "$WITNESS; touch holding; exec sleep 600"
-    HOLDER=$PID
-    until_true test -e holding
-}
-
-# next_with LEASE NAME: a waiter with the witness, in $NEXT, which leaves the file served.
-next_with() {
-    rm -f served
-    MORTISE_URL=${MORTISE_URL/=60s/"=$1"} start run -w 300s "$2" -- sh -c "$WITNESS; touch served"
-    NEXT=$PID
-}
-
-next_is_alone() {
-    finish "$NEXT"
-    [ "$code" -eq 0 ]
-    [ -e served ]
-    [ ! -e overlaps ]
-}
-
-let_go() {
-    kill "$HOLDER"
-    finish "$HOLDER"
-}
 
 @test "K8-15 times that are an hour off neither end a hold nor keep one" {
     local hour

@@ -4,44 +4,8 @@
 # that a slow machine could miss: an event decides, or what is wrong would take a minute.
 load ../cli/helper
 load ../cli/server
+load contest
 load kubernetes
-
-setup_file() {
-    start_server k8s
-}
-
-eval "common_$(declare -f setup)"
-setup() {
-    common_setup
-    use_fake
-}
-
-# holder_with LEASE NAME: a holder with the witness, and a lease of its own, in $HOLDER.
-holder_with() {
-    rm -f holding
-    MORTISE_URL=${MORTISE_URL/=60s/"=$1"} start run --grace 300ms "$2" -- sh -c "$WITNESS; touch holding; exec sleep 600"
-    HOLDER=$PID
-    until_true test -e holding
-}
-
-# next_with LEASE NAME: a waiter with the witness, in $NEXT, which leaves the file served.
-next_with() {
-    rm -f served
-    MORTISE_URL=${MORTISE_URL/=60s/"=$1"} start run -w 300s "$2" -- sh -c "$WITNESS; touch served"
-    NEXT=$PID
-}
-
-next_is_alone() {
-    finish "$NEXT"
-    [ "$code" -eq 0 ]
-    [ -e served ]
-    [ ! -e overlaps ]
-}
-
-let_go() {
-    kill "$HOLDER"
-    finish "$HOLDER"
-}
 
 @test "K8-06 an answer that is lost after the Lease was created: the own record is recognised" {
     fault create first lose-reply
@@ -87,8 +51,7 @@ let_go() {
     next_with 60s silent
     fault update silent drop '"holder": "'"$(spec silent holderIdentity)"'", "times": -1'
     next_is_alone
-    finish "$HOLDER"
-    [ "$code" -eq 76 ]
+    is_lost
     [ "$(journal silent 'len([x for x in h if x])')" = 2 ]
     [ "$(journal silent 'max(row["transitions"] for row in w)')" = 1 ]
 }
@@ -150,8 +113,7 @@ let_go() {
 @test "K8-11 a Lease that an operator deletes: its holder is told, and does not come back" {
     holder_with 9s deleted
     api DELETE /deleted
-    finish "$HOLDER"
-    [ "$code" -eq 76 ]
+    is_lost
     run -0 "$MORTISE" run -w 60s deleted true
     [ "$(journal deleted 'len([x for x in h if x])')" = 2 ]
 }
@@ -164,8 +126,7 @@ let_go() {
     while [[ "$(api PUT /stolen "$lease")" == *Conflict* ]]; do
         lease=$(api GET /stolen | sed 's/"holderIdentity": "[^"]*"/"holderIdentity": "robber"/')
     done
-    finish "$HOLDER"
-    [ "$code" -eq 76 ]
+    is_lost
     is_held_by stolen robber
 }
 
@@ -188,8 +149,7 @@ let_go() {
     holder_with 3s still
     next_with 60s still
     server pause
-    finish "$HOLDER"
-    [ "$code" -eq 76 ]
+    is_lost
     server resume
     next_is_alone
 }
@@ -200,7 +160,6 @@ let_go() {
     kill -STOP "$HOLDER"
     until_true test -e served
     kill -CONT "$HOLDER"
-    finish "$HOLDER"
-    [ "$code" -eq 76 ]
+    is_lost
     next_is_alone
 }

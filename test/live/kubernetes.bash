@@ -1,6 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-# Around a fake of a Kubernetes API server that start_server has started in $PLACE: requests of an
-# operator, faults, and candidates by client-go's rule.
+# Around a fake of a Kubernetes API server, one for all tests of a file: requests of an operator,
+# faults, and candidates by client-go's rule.
+
+setup_file() {
+    start_server k8s
+}
+
+eval "common_$(declare -f setup)"
+setup() {
+    common_setup
+    use_fake
+}
 
 LEASES=/apis/coordination.k8s.io/v1/namespaces/mortise/leases
 CANDIDATE="$BATS_TEST_DIRNAME/lease_candidate.py"
@@ -81,5 +91,12 @@ end_candidate() {
     [ "$code" -eq 0 ]
 }
 
-# A kernel lock, which a second holder at the same time would not get.
-WITNESS='exec 9>>witness; flock -n 9 || echo overlap >>overlaps'
+# holder_with LEASE NAME: one with the witness (contest.bash), and a lease of its own.
+holder_with() {
+    MORTISE_URL=${MORTISE_URL/=60s/"=$1"} holds_alone "$2" --grace 300ms
+}
+
+# next_with LEASE NAME
+next_with() {
+    MORTISE_URL=${MORTISE_URL/=60s/"=$1"} waits_behind "$2"
+}

@@ -4,7 +4,9 @@
 # operator deletes.
 load ../cli/helper
 load ../cli/server
+load contest
 load nats
+load store
 
 setup_file() {
     start_server nats
@@ -51,24 +53,19 @@ setup() {
 @test "NA-03 a server that stands still for longer than the lease: the holder ends before the next begins" {
     export MORTISE_URL="$URL?lease=3s"
     holds_alone still
-    local holder=$PID
-    next_is_alone still
+    waits_behind still
+    until_true waiters still 1
     server pause
-    finish "$holder"
-    [ "$code" -ne 0 ]
+    is_lost
     server resume
-    finish "$PID"
-    [ "$code" -eq 0 ]
-    [ -e next ]
-    [ ! -e overlaps ]
+    next_is_alone
 }
 
 # cut_at KIND N: a lock is taken and given back through what cuts there; 1: it never came to that.
 cut_at() {
     between "$@"
     local way=$!
-    run -0 "$MORTISE" run -w 60s --url "$BETWEEN?lease=60s" cut -- sh -c \
-        'exec 9>>witness; flock -n 9 || echo overlap >>overlaps'
+    run -0 "$MORTISE" run -w 60s --url "$BETWEEN?lease=60s" cut -- sh -c "$WITNESS"
     kill "$way"
     [ ! -e overlaps ]
     run -0 "$MORTISE" run -w 60s cut true
@@ -97,33 +94,25 @@ cut_at() {
 
 @test "NA-13 a holder whose session's message an operator deletes is stopped, and the next begins" {
     export MORTISE_URL="$URL?lease=4s"
-    start run -w 60s taken -- sh -c 'touch first; exec sleep 600'
-    local holder=$PID
-    until_true test -e first
-    MORTISE_URL="$URL?lease=60s" start run -w 60s taken -- touch next
+    holds_alone taken
+    MORTISE_URL="$URL?lease=60s" waits_behind taken
     until_true waiters taken 1
     deletes mortise_s_mortise_4000
-    finish "$holder"
-    [ "$code" -ne 0 ]
-    finish "$PID"
-    [ "$code" -eq 0 ]
-    [ -e next ]
+    is_lost
+    next_is_alone
 }
 
 @test "NA-13 a holder whose ticket's message an operator deletes is stopped, and the next begins" {
     export MORTISE_URL="$URL?lease=4s"
-    start run -w 60s ticket -- sh -c 'touch first; exec sleep 600'
-    local holder=$PID number
-    until_true test -e first
+    local number
+    holds_alone ticket
     number=$(numbers mortise_q_mortise 'mortise.mortise.q.mortise/ticket.>')
-    start run -w 60s ticket -- touch next
+    waits_behind ticket
     until_true waiters ticket 1
     operator delete mortise_q_mortise "$number"
-    finish "$holder"
-    [ "$code" -ne 0 ]
-    finish "$PID"
-    [ "$code" -eq 0 ]
-    [ -e next ]
+    is_lost
+    finish "$NEXT"
+    [ -e served ]
 }
 
 @test "NA-13 holders whose streams an operator deletes are stopped, and locks work again" {
@@ -131,8 +120,7 @@ cut_at() {
     start_holder a
     operator delete_stream mortise_q_gone
     operator delete_stream mortise_s_gone_4000
-    finish "$HOLDER"
-    [ "$code" -ne 0 ]
+    is_lost
     run -0 "$MORTISE" run -w 60s a true
 }
 
@@ -142,21 +130,9 @@ cut_at() {
 }
 
 @test "a server that is away is named, and another host is tried" {
-    local port
-    port=$(python3 "$SERVERS" port)
-    run "$MORTISE" run -w 1s --url "nats://127.0.0.1:$port" a true
-    [ "$status" -ne 0 ]
-    [[ "$output" == *"127.0.0.1:$port"* ]]
-    run -0 "$MORTISE" run -w 60s --url "nats://127.0.0.1:$port,${URL#nats://}" a true
+    tries_another_host "${URL#nats://}"
 }
 
 @test "a URI that is wrong says how" {
-    MORTISE_URL="nats://user:secret@127.0.0.1" fails_with 78 "$MORTISE" run a true
-    [[ "$output" == *"credentials="* && "$output" != *secret* ]]
-    fails_with 78 "$MORTISE" run --url "nats://127.0.0.1/path" a true
-    fails_with 78 "$MORTISE" run --url "nats://127.0.0.1:0" a true
-    fails_with 78 "$MORTISE" run --url "nats://127.0.0.1?lease=10ms" a true
-    fails_with 78 "$MORTISE" run --url "nats://a@192.0.2.1?credentials=/dev/null" a true
-    MORTISE_NATS_AUTH=a fails_with 78 "$MORTISE" run -w 1s --url "nats://a@127.example.com" a true
-    [[ "$output" == *"unencrypted"* ]]
+    refuses_wrong_uris nats MORTISE_NATS_AUTH
 }

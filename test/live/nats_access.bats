@@ -3,8 +3,10 @@
 # Servers of NATS with TLS and users, one that is full, and one without JetStream.
 load ../cli/helper
 load certificates
+load contest
 load nats
 load rights
+load store
 
 SERVERS="$BATS_TEST_DIRNAME/../../tools/servers"
 
@@ -71,14 +73,7 @@ of() {
 @test "NA-10 with its user, its password and the server's authority a lock works, and the password is a text" {
     (umask 077 && echo 'pass"word\' >secret)
     export MORTISE_URL="$(of secure locks)?lease=60s&tls=verify&tls_ca=$PLACE/ours.pem&credentials=$T/secret"
-    start_holder guarded
-    start run -w 60s guarded -- touch served
-    until_true waiters guarded 1
-    run -75 "$MORTISE" run -n guarded true
-    kill "$HOLDER"
-    finish "$HOLDER"
-    finish "$PID"
-    [ -e served ]
+    serves_in_turn guarded
 }
 
 # A server that is not asked says something after two seconds at the earliest.
@@ -109,7 +104,7 @@ of() {
 
 @test "NA-11 rights that are missing are refused in words, and nothing is granted" {
     export MORTISE_NATS_AUTH=word
-    MORTISE_NATS_AUTH=word run -0 "$MORTISE" run -w 60s --url "$(of users alice)" a true
+    run -0 "$MORTISE" run -w 60s --url "$(of users alice)" a true
     local user
     for user in reader nobody; do
         run "$MORTISE" run -w 3s --url "$(of users "$user")" a touch "$user"
@@ -140,7 +135,6 @@ fill() {
 @test "NA-11 another namespace's rights do not reach a lock" {
     export MORTISE_NATS_AUTH=word MORTISE_URL="$(of users alice)?lease=60s"
     start_holder guarded
-    export MORTISE_NATS_AUTH=word
     run "$MORTISE" run -w 2s --url "$(of users bob)?lease=60s" guarded touch taken
     [ "$status" -ne 0 ]
     [ ! -e taken ]
@@ -155,24 +149,22 @@ fill() {
         [ "$status" -ne 0 ]
         [[ "${output,,}" == *"permissions violation"* ]]
     done
-    MORTISE_NATS_AUTH=word run -75 "$MORTISE" run -n guarded true
+    run -75 "$MORTISE" run -n guarded true
 }
 
 @test "NA-12 a full server takes no new lock and says so; with room again it does" {
     export MORTISE_URL="$(of full)?lease=3s"
     run -0 "$MORTISE" run -w 60s before true
-    start run before -- sh -c "$WITNESS" first
-    local holder=$PID
-    until_true test -e first
+    holds_alone before
     fill "$(of full)"
     run "$MORTISE" run -w 3s other touch granted
     [ "$status" -ne 0 ]
     [ ! -e granted ]
     [[ "$output" == *"insufficient resources"* ]]
-    finish "$holder"
-    [ "$code" -ne 0 ]
+    is_lost
     operator delete_stream filler
-    run -0 "$MORTISE" run -w 60s before -- sh -c 'exec 9>>witness; flock -n 9'
+    waits_behind before
+    next_is_alone
 }
 
 @test "NA-12 a server without JetStream is named as one" {
