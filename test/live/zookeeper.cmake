@@ -88,7 +88,6 @@ foreach(part acquire owner async life contest shared multi operator election cel
   endif()
 endforeach()
 if(TARGET test_api_operator AND NOT no_kazoo)
-  set(more_entries "/usr/bin/python3 ${CMAKE_CURRENT_SOURCE_DIR}/more_entries.py")
   set_tests_properties(api_operator_zk PROPERTIES ENVIRONMENT "MORTISE_TEST_MORE=${more_entries}")
 endif()
 mortise_long_contest(zk zk "{}/api?session=20s&connect=30s")
