@@ -123,14 +123,14 @@ leads() {
 }
 
 @test "names of any kind are kept apart, and are listed as they were given" {
-    local name
-    for name in 'UPPER' 'with space' 'a/b' 'ünïcode' 'upper' "$(printf 'x%.0s' {1..200})"; do
+    local name names=('UPPER' 'with space' 'a/b' 'ünïcode' 'upper' "$(printf 'x%.0s' {1..200})")
+    for name in "${names[@]}"; do
         start_holder "$name"
-        run -0 "$MORTISE" ls
-        [[ "$output" == *"$name"* ]]
-        MORTISE_URL="$MORTISE_URL" run -75 "$MORTISE" run -n "$name" true
-        kill "$HOLDER"
-        finish "$HOLDER"
+        run -75 "$MORTISE" run -n "$name" true
+    done
+    run -0 "$MORTISE" ls
+    for name in "${names[@]}"; do
+        [[ "$output" == *"$name "* ]]
     done
 }
 

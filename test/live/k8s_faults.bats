@@ -20,6 +20,7 @@ load kubernetes
     fault update second lose-reply
     run -0 "$MORTISE" run -w 60s second -- sh -c 'echo "$MORTISE_FENCE"'
     [ "$output" = 2 ]
+    happened lose-reply
     [ "$(journal second 'max(row["transitions"] for row in w)')" = 1 ]
 }
 
@@ -43,6 +44,7 @@ load kubernetes
     start_holder left
     fault update left lose-reply
     let_go
+    happened lose-reply
     run -0 "$MORTISE" run -w 60s left true
 }
 
@@ -102,7 +104,7 @@ load kubernetes
 
 @test "K8-10 a compaction while a client waits: it reads again" {
     start_holder compacted
-    next_with 60s compacted
+    next_with 600s compacted # its next look by itself would be after a third of that
     until_true watchers 1
     fake POST compact
     for i in 1 2 3; do api POST "" '{"metadata": {"name": "filler'$i'"}}'; fake POST compact; done
@@ -114,7 +116,8 @@ load kubernetes
     holder_with 9s deleted
     api DELETE /deleted
     is_lost
-    run -0 "$MORTISE" run -w 60s deleted true
+    run -0 "$MORTISE" run -w 60s deleted -- sh -c 'echo "$MORTISE_FENCE"'
+    [ "$output" = 1 ]
     [ "$(journal deleted 'len([x for x in h if x])')" = 2 ]
 }
 

@@ -88,6 +88,7 @@ cut_at() {
     start_holder lasting
     contest 2 8 true
     [ "$(wc -l <made)" -eq 16 ]
+    [ -e was_cut ]
     kill -0 "$HOLDER"
     MORTISE_URL="$URL" run -75 "$MORTISE" run -n lasting true
 }

@@ -10,10 +10,10 @@ load store
 
 SERVERS="$BATS_TEST_DIRNAME/../../tools/servers"
 
-# rights NAMESPACE: those that doc/nats.md names, with two leases.
+# rights NAMESPACE [ELSE]: those that doc/nats.md names, with two leases; another one in place of CREATE.
 rights() {
     echo "{ publish: [ \"mortise.$1.>\""
-    printf '"$JS.API.STREAM.%s"\n' {INFO,CREATE,MSG.GET,MSG.DELETE}.mortise_{"q_$1","s_$1_10000","s_$1_60000"}
+    printf '"$JS.API.STREAM.%s"\n' {INFO,"${2:-CREATE}",MSG.GET,MSG.DELETE}.mortise_{"q_$1","s_$1_10000","s_$1_60000"}
     echo "], subscribe: [ \"_INBOX.>\", \"mortise.$1.w.>\" ] }"
 }
 
@@ -25,6 +25,7 @@ authorization { users: [
   { user: locks, password: "pass\\"word\\\\", permissions: $(rights mortise) }
   { user: alice, password: word, permissions: $(rights mortise) }
   { user: bob, password: word, permissions: $(rights bobs) }
+  { user: carol, password: word, permissions: $(rights made NAMES) }
   { user: reader, password: word, permissions: { publish: { deny: ["mortise.mortise.>"] } } }
   { user: nobody, password: word, permissions: { publish: ["none"] } }
 ] }
@@ -132,14 +133,29 @@ fill() {
     elects_and_operates
 }
 
+@test "NA-11 who may not make streams has locks once an administrator has made them by init" {
+    local url
+    export MORTISE_NATS_AUTH=word
+    url="$(of users carol)?lease=60s&namespace=made"
+    run "$MORTISE" run -w 3s --url "$url" a true
+    [ "$status" -ne 0 ]
+    [[ "${output,,}" == *"permission"* ]]
+    MORTISE_NATS_AUTH=root run -0 "$MORTISE" init --url "${url/carol/root}"
+    run -0 "$MORTISE" run -w 60s --url "$url" a true
+}
+
 @test "NA-11 another namespace's rights do not reach a lock" {
     export MORTISE_NATS_AUTH=word MORTISE_URL="$(of users alice)?lease=60s"
+    local fence words
     start_holder guarded
-    run "$MORTISE" run -w 2s --url "$(of users bob)?lease=60s" guarded touch taken
-    [ "$status" -ne 0 ]
-    [ ! -e taken ]
-    run "$MORTISE" break guarded --fence 1 --url "$(of users bob)?lease=60s"
-    [ "$status" -ne 0 ]
+    fence=$("$MORTISE" ls guarded --json | grep -o '"fence": [0-9]*' | tr -dc 0-9)
+    for words in "run -w 2s free touch taken" "break guarded --fence $fence" "revoke guarded"; do
+        # shellcheck disable=SC2086
+        run "$MORTISE" ${words%% *} --url "$(of users bob)?lease=60s" ${words#* }
+        [ "$status" -ne 0 ]
+        [ ! -e taken ]
+        [[ "${output,,}" == *"permission"* ]]
+    done
     run -0 "$MORTISE" run -w 60s --url "$(of users bob)?lease=60s&namespace=bobs" guarded true
     URL="$(of users)"
     local subject
