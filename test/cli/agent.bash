@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# An agent in the background, at $T/agent.sock, and its clients (agent.py).
+# An agent in the background, at $T/agent.sock, and its clients (agent.py, agent_port.py).
+
+AGENT_CLIENTS="${BASH_SOURCE[0]%/*}"
 
 # On the store $STORE, or a file of the test's own; by the command AGENT_WITHIN, if there is one.
 start_agent() {
@@ -29,5 +31,10 @@ needs_users() {
 
 # client NAME ARGUMENTS...: a test of agent.py
 client() {
-    timeout 100 python3 "$BATS_TEST_DIRNAME/agent.py" "$@"
+    timeout 100 python3 "$AGENT_CLIENTS/agent.py" "$@"
+}
+
+# port NAME ARGUMENTS...: a test of agent_port.py
+port() {
+    timeout 100 python3 "$AGENT_CLIENTS/agent_port.py" "$@"
 }

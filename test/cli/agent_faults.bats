@@ -67,10 +67,6 @@ faults() {
     [ "$status" -eq 0 ]
 }
 
-port() {
-    timeout 100 python3 "$BATS_TEST_DIRNAME/agent_port.py" "$@"
-}
-
 needs_namespaces() {
     unshare --fork --pid --mount-proc true 2>/dev/null || skip "no PID namespaces"
 }

@@ -11,10 +11,6 @@ as() {
         --clear-groups "$MORTISE" "${@:2}"
 }
 
-port() {
-    timeout 100 python3 "$BATS_TEST_DIRNAME/agent_port.py" "$@"
-}
-
 # said TEXT: how often the agent has said it.
 said() {
     grep -c -- "$1" "$T/agent.out" || true
