@@ -236,7 +236,7 @@ bool mrt_desk_tap(struct mrt_driver *driver, const struct mrt_event *event)
         leave_session(command);
     }
     struct mrt_desk_ticket *ticket = mrt_desk_find(desk, command->command.ticket);
-    if (ticket)
+    if (ticket && mrt_id_equal(command->command.session, desk->life.session))
         mrt_desk_ticket_follow(agent, ticket, event, command);
     return true;
 }

@@ -60,6 +60,7 @@ struct mrt_desk_ticket {
     bool may_be_there; /* an answer has left it open, or said that it is in the store */
     bool is_leaving;   /* its removal is requested by the agent */
     bool is_kept;      /* by its delay, until the timer */
+    unsigned appends;  /* APPENDs that are not answered: it may be there after each of them */
     uint64_t weight, capacity, fence;
     mrt_time delay;
     bool claim, reads;       /* as its APPEND said: without an order; a reader's */

@@ -461,6 +461,8 @@ static bool take_command(struct mrt_desk_session *session, struct mrt_frame_comm
         if (entry)
             mrt_desk_ticket_free(agent, entry);
         fail(session, command->serial, MORTISE_ENOMEM);
+    } else if (command->type == MRT_APPEND) {
+        (ticket ? ticket : entry)->appends++;
     }
     return true;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Tickets of clients: see desk.h. A ticket is in the table from its APPEND until the store says
- * that it is not there, or that it belongs to nobody any more (DETACH). So whatever becomes of a
- * client, what it has in the store is known, and is removed.
+ * that it is not there, or that it belongs to nobody any more (DETACH), and no other APPEND of it is
+ * under way. So whatever becomes of a client, what it has in the store is known, and is removed.
  *
  * A ticket with a delay that holds when its client dies is kept for the delay, by the agent: the
  * store would do the same only if the agent died.
@@ -192,8 +192,10 @@ void mrt_desk_ticket_follow(struct mrt_agent *agent, struct mrt_desk_ticket *tic
         return;
     }
     bool is_own = asked && asked->is_own;
+    if (asked && asked->command.type == MRT_APPEND && ticket->appends > 0)
+        ticket->appends--;
     if (has_gone(ticket, event, asked)) {
-        if (!ticket->is_leaving || is_own)
+        if (is_own || (!ticket->is_leaving && ticket->appends == 0))
             mrt_desk_ticket_free(agent, ticket);
         return;
     }

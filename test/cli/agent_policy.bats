@@ -72,6 +72,7 @@ allow user www-data acquire on www/
 allow user backup acquire on www/
 END
     port has_his_own_tickets_alone
+    port leaves_nothing_behind
     port gives_back_his_own_share_alone
 }
 

@@ -199,6 +199,25 @@ def has_tickets_of_the_recipes_alone():
     until(lambda: other.append("www/seen", flags="t")["type"] == "VIEW")
 
 
+def leaves_nothing_behind():
+    """However often he sends an APPEND before it is answered, and whatever else in between."""
+    web, root = Port("www-data"), Port("root")
+    assert root.append("www/a")["type"] == "VIEW"
+    words = {"queue": "www/a", "kind": "mutex", "weight": 1, "capacity": 1, "ticket": identity()}
+    first, second = web.post("APPEND", flags="t", **words), web.post("APPEND", **words)
+    assert web.answer(first)["type"] == "BLOCKED" and web.answer(second)["ahead"] == "1"
+    words.update(queue="www/b", ticket=identity())
+    for _ in range(3):
+        web.post("APPEND", **words)
+        last = web.post("REMOVE", ticket=words["ticket"], queue="www/b")
+    web.post("APPEND", **words)
+    web.answer(last)
+    web.close()
+    assert root.ask("REMOVE", ticket=root.ticket, queue="www/a")["type"] == "REMOVED"
+    for name in "www/a", "www/b":
+        until(lambda: root.append(name, flags="t")["type"] == "VIEW")  # pylint: disable=W0640
+
+
 def cannot_detach():
     web = Port("www-data")
     assert web.append("www/a")["type"] == "VIEW"
