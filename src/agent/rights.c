@@ -100,20 +100,21 @@ static int permit_append(struct mrt_peer *peer, const struct mrt_resp_word *name
 
 /* --------------------------------------------------------------- tickets that are there */
 
-/* An APPEND that is sent again is the same. */
-static bool repeats(const struct mrt_desk_ticket *ticket, const struct mrt_frame_command *frame)
+/* An APPEND that is sent again is the same. It may be the first that is done. */
+static int permit_again(struct mrt_peer *peer, const struct mrt_desk_ticket *ticket,
+                        const struct mrt_resp_word *name, const struct mrt_frame_command *frame)
 {
     const struct mrt_command *command = &frame->command;
-    return command->weight == ticket->weight && command->capacity == ticket->capacity &&
-           mrt_desk_reads(frame) == ticket->reads && is_of_recipe(frame);
+    if (command->weight != ticket->weight || command->capacity != ticket->capacity ||
+        command->claim != ticket->claim || mrt_desk_reads(frame) != ticket->reads)
+        return mrt_error(MORTISE_EINVALID, "the ticket is another one");
+    return permit_append(peer, name, frame);
 }
 
 static int permit_further(struct mrt_desk_session *session, const struct mrt_desk_ticket *ticket,
                           struct mrt_frame_command *frame)
 {
     struct mrt_command *command = &frame->command;
-    if (command->type == MRT_APPEND && !repeats(ticket, frame))
-        return mrt_error(MORTISE_EINVALID, "the ticket is another one");
     if (command->type == MRT_LIGHTEN && (command->weight == 0 || command->weight > ticket->weight))
         return mrt_error(MORTISE_EINVALID, "a weight becomes lower");
     if (command->type == MRT_DETACH) {
@@ -140,7 +141,10 @@ int mrt_desk_permit(struct mrt_desk_session *session, const struct mrt_desk_tick
         return mrt_peer_check(peer, MRT_ACCESS_CELLS, &name);
     case MRT_OBSERVE:
         return mrt_peer_check(peer, MRT_ACCESS_LIST, &name);
+    case MRT_APPEND:
+        return ticket ? permit_again(peer, ticket, &name, frame)
+                      : permit_append(peer, &name, frame);
     default:
-        return ticket ? permit_further(session, ticket, frame) : permit_append(peer, &name, frame);
+        return permit_further(session, ticket, frame);
     }
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Tickets of clients: see desk.h. A ticket is in the table from its APPEND until the store says
- * that it is not there, or that it belongs to nobody any more (DETACH), and no other APPEND of it is
- * under way. So whatever becomes of a client, what it has in the store is known, and is removed.
+ * that it is not there, or that it belongs to nobody any more (DETACH), and no other APPEND of it
+ * is under way. So whatever becomes of a client, what it has in the store is known, and is removed.
  *
  * A ticket with a delay that holds when its client dies is kept for the delay, by the agent: the
  * store would do the same only if the agent died.

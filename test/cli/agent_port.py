@@ -231,11 +231,13 @@ def cannot_detach():
 
 def adopts_what_was_detached():
     """As the rule says, by the identity that only the one who detached it knows."""
-    root, web, token = Port("root"), Port("www-data"), identity()
+    root, web, other, token = Port("root"), Port("www-data"), Port("backup"), identity()
     assert root.append("www/a")["type"] == "VIEW"
     assert root.ask("DETACH", ticket=root.ticket, queue="www/a", weight=1, kind="mutex",
                     detached_id=token)["type"] == "VIEW"
     is_refused(web.append("www/a", flags="a"), ENOTHELD)
+    assert other.append("www/a")["ahead"] == "1"
+    is_refused(other.append("www/a", flags="a", ticket=other.ticket), EPERMISSION, "adopt on www/a")
     assert web.append("www/a", flags="a", ticket=token)["type"] == "VIEW"
     assert web.holds(web.ticket, "www/a")
 
@@ -299,7 +301,9 @@ def has_his_limits_alone():
     last = web.serial
     web.close()
     until(lambda: second.append("www/0")["type"] == "VIEW")
-    is_refused(second.append("www/0", delay=3600 * 10 ** 9), EPERMISSION, "delay is longer")
+    for again in None, second.ticket:
+        is_refused(second.append("www/0", delay=3600 * 10 ** 9, ticket=again), EPERMISSION,
+                   "delay is longer")
     for i in range(1, 5):
         assert second.append(f"www/{i}")["type"] == "VIEW"
     is_refused(second.append("www/5"), EFULL, "all the names of his limit")
