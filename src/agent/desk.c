@@ -92,17 +92,33 @@ bool mrt_desk_pass(struct mrt_desk_session *session, const struct mrt_frame_comm
     return true;
 }
 
+/* A command of the agent's own; NULL: no memory. */
+static struct mrt_desk_command *new_own(struct mrt_agent *agent, enum mrt_command_type type,
+                                        const struct mrt_desk_ticket *ticket)
+{
+    struct mrt_frame_command frame = {.command = {.type = type,
+                                                  .ticket = ticket->id,
+                                                  .fence = ticket->fence,
+                                                  .claim = ticket->claim,
+                                                  .watch_closely = ticket->watches,
+                                                  .linger = ticket->lingers},
+                                      .queue = {ticket->queue, strlen(ticket->queue)},
+                                      .kind = {"", 0},
+                                      .value = {"", 0}};
+    return new_command(agent, &frame);
+}
+
 bool mrt_desk_remove(struct mrt_agent *agent, const struct mrt_desk_ticket *ticket)
 {
-    struct mrt_frame_command frame = {
-        .command = {.type = MRT_REMOVE, .ticket = ticket->id, .fence = ticket->fence},
-        .queue = {ticket->queue, strlen(ticket->queue)},
-        .kind = {"", 0},
-        .value = {"", 0}};
-    struct mrt_desk_command *command = new_command(agent, &frame);
+    struct mrt_desk_command *command = new_own(agent, MRT_REMOVE, ticket);
     if (command)
         command->is_own = true;
     return command != NULL;
+}
+
+bool mrt_desk_look(struct mrt_agent *agent, const struct mrt_desk_ticket *ticket)
+{
+    return new_own(agent, MRT_REFRESH, ticket) != NULL;
 }
 
 void mrt_desk_recall(struct mrt_desk_session *session, bool answers)
@@ -231,11 +247,14 @@ bool mrt_desk_tap(struct mrt_driver *driver, const struct mrt_event *event)
     answer.serial = command->serial;
     if (event->type == MRT_VIEW && !TAILQ_EMPTY(&desk->kept))
         answer.recheck = mrt_desk_recheck(desk, command->command.queue, event->recheck);
+    struct mrt_desk_ticket *ticket = mrt_desk_find(desk, command->command.ticket);
     if (command->session) {
         mrt_desk_answer(command->session, &answer);
         leave_session(command);
+    } else if (ticket && !command->is_own) { /* the agent has looked: so does its client */
+        const struct mrt_event wake = {.type = MRT_WAKE, .ticket = ticket->id};
+        forward(ticket, &wake);
     }
-    struct mrt_desk_ticket *ticket = mrt_desk_find(desk, command->command.ticket);
     if (ticket && mrt_id_equal(command->command.session, desk->life.session))
         mrt_desk_ticket_follow(agent, ticket, event, command);
     return true;

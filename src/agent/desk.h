@@ -64,9 +64,11 @@ struct mrt_desk_ticket {
     uint64_t weight, capacity, fence;
     mrt_time delay;
     bool claim, reads;       /* as its APPEND said: without an order; a reader's */
+    bool watches, lingers;   /* as its newest command said */
     struct mrt_user *user;   /* who has limits; NULL: none */
     struct mrt_usage *usage; /* what it counts for, of this user */
     bool waits;              /* it counts as a waiter there */
+    bool is_looked_at;       /* by the agent, whose REFRESH is not answered */
     struct mrt_timer timer;
     TAILQ_ENTRY(mrt_desk_ticket) link; /* of its session, or of those that are kept */
     UT_hash_handle hh;                 /* by id */
@@ -162,6 +164,8 @@ bool mrt_desk_tap(struct mrt_driver *driver, const struct mrt_event *event);
 bool mrt_desk_pass(struct mrt_desk_session *session, const struct mrt_frame_command *frame);
 /* Sends the agent's own REMOVE of a ticket; false: no memory. */
 bool mrt_desk_remove(struct mrt_agent *agent, const struct mrt_desk_ticket *ticket);
+/* Looks at a ticket for the agent itself; false: no memory. */
+bool mrt_desk_look(struct mrt_agent *agent, const struct mrt_desk_ticket *ticket);
 /* No answer goes to a session that is freed, or was lost: then each command is answered as one of
    a session that has ended. */
 void mrt_desk_recall(struct mrt_desk_session *session, bool answers);
@@ -175,6 +179,10 @@ struct mrt_desk_ticket *mrt_desk_find(const struct mrt_desk *desk, struct mrt_id
 struct mrt_desk_ticket *mrt_desk_ticket_new(struct mrt_desk_session *session,
                                             const struct mrt_frame_command *frame);
 void mrt_desk_ticket_free(struct mrt_agent *agent, struct mrt_desk_ticket *ticket);
+/* Notes a command of it that was passed on. */
+void mrt_desk_ticket_note(struct mrt_desk_ticket *ticket, const struct mrt_command *command);
+/* Sets the timer by which the user's limit of holds is kept, if he has one. */
+void mrt_desk_ticket_limit(struct mrt_desk_ticket *ticket);
 /* Follows what the store says of it; it may be freed. `asked`: the command that is answered. */
 void mrt_desk_ticket_follow(struct mrt_agent *agent, struct mrt_desk_ticket *ticket,
                             const struct mrt_event *event, const struct mrt_desk_command *asked);

@@ -425,6 +425,8 @@ static int new_entry(struct mrt_desk_session *session, const struct mrt_frame_co
     ticket->waits = !ticket->observes;
     if (ticket->observes)
         mrt_usage_settle(ticket->usage);
+    else
+        mrt_desk_ticket_limit(ticket);
     return MORTISE_OK;
 }
 
@@ -461,8 +463,8 @@ static bool take_command(struct mrt_desk_session *session, struct mrt_frame_comm
         if (entry)
             mrt_desk_ticket_free(agent, entry);
         fail(session, command->serial, MORTISE_ENOMEM);
-    } else if (command->type == MRT_APPEND) {
-        (ticket ? ticket : entry)->appends++;
+    } else if (ticket || entry) {
+        mrt_desk_ticket_note(ticket ? ticket : entry, command);
     }
     return true;
 }

@@ -53,15 +53,27 @@ struct mrt_desk_ticket *mrt_desk_ticket_new(struct mrt_desk_session *session,
     return ticket;
 }
 
+void mrt_desk_ticket_note(struct mrt_desk_ticket *ticket, const struct mrt_command *command)
+{
+    ticket->appends += command->type == MRT_APPEND;
+    ticket->watches = command->watch_closely;
+    ticket->lingers = command->linger;
+}
+
+void mrt_desk_ticket_limit(struct mrt_desk_ticket *ticket)
+{
+    mrt_time hold = ticket->user->limits->hold;
+    if (hold > 0 && !ticket->is_leaving)
+        mrt_heap_set(&ticket->session->agent->desk.timers, &ticket->timer,
+                     mrt_time_add(mrt_time_now(), hold));
+}
+
 /* It is held from now on, of a user who has limits. */
 static void settle(struct mrt_desk_ticket *ticket)
 {
-    mrt_time hold = ticket->user->limits->hold;
     mrt_usage_settle(ticket->usage);
     ticket->waits = false;
-    if (hold > 0)
-        mrt_heap_set(&ticket->session->agent->desk.timers, &ticket->timer,
-                     mrt_time_add(mrt_time_now(), hold));
+    mrt_desk_ticket_limit(ticket);
 }
 
 static void set_granted(struct mrt_desk_ticket *ticket, bool is_granted)
@@ -159,10 +171,15 @@ void mrt_desk_ticket_leave(struct mrt_agent *agent, struct mrt_desk_ticket *tick
 
 void mrt_desk_ticket_timer(struct mrt_agent *agent, struct mrt_desk_ticket *ticket)
 {
-    if (ticket->session && !ticket->is_leaving)
-        mrt_desk_overstay(ticket->session);
-    else
+    if (!ticket->session || ticket->is_leaving) {
         request_removal(agent, ticket);
+    } else if (ticket->is_granted) {
+        mrt_desk_overstay(ticket->session);
+    } else { /* its turn may have come, and its client does not look */
+        if (!ticket->is_looked_at)
+            ticket->is_looked_at = mrt_desk_look(agent, ticket);
+        mrt_desk_ticket_limit(ticket);
+    }
 }
 
 /* Whether the store, or what was asked of it, says that the client has it no longer. */
@@ -192,6 +209,7 @@ void mrt_desk_ticket_follow(struct mrt_agent *agent, struct mrt_desk_ticket *tic
         return;
     }
     bool is_own = asked && asked->is_own;
+    ticket->is_looked_at &= !asked || asked->command.type != MRT_REFRESH;
     if (asked && asked->command.type == MRT_APPEND && ticket->appends > 0)
         ticket->appends--;
     if (has_gone(ticket, event, asked)) {

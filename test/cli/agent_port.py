@@ -343,6 +343,18 @@ def loses_what_he_holds_too_long():
     still.close()
 
 
+def loses_what_he_does_not_look_at():
+    """His turn has come, and he does not ask whether."""
+    web, root, other = Port("www-data"), Port("root"), Port("root")
+    assert root.append("www/c")["type"] == "VIEW" and web.append("www/c")["ahead"] == "1"
+    assert root.ask("REMOVE", ticket=root.ticket, queue="www/c")["type"] == "REMOVED"
+    while (answer := web.take())["type"] != "SESSION_LOST":
+        pass
+    assert "as long as the agent's policy" in answer["text"], answer
+    web.close()
+    until(lambda: other.append("www/c", flags="t")["type"] == "VIEW")
+
+
 def pays_for_what_he_does_not_read():
     """Commands whose answers he leaves, and lists."""
     web = Port("www-data")

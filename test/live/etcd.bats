@@ -6,6 +6,7 @@ load ../cli/helper
 load ../cli/server
 load contest
 load store
+load ../cli/agent
 
 setup_file() {
     start_server etcd
@@ -237,4 +238,15 @@ between() {
 
 @test "a server that is away is named, and another host is tried" {
     tries_another_host "${URL#etcd://}"
+}
+
+# etcd wakes a waiter, and does not say what there is to see.
+@test "a user of an agent's policy who never asks whether he has the lock loses it by his limit" {
+    needs_users
+    STORE="$URL?lease=4s"
+    start_with_policy <<'END'
+allow user www-data acquire on www/
+limit user www-data hold 1s
+END
+    port loses_what_he_does_not_look_at
 }
