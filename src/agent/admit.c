@@ -86,10 +86,10 @@ static bool find_rules(const struct mrt_agent *agent, int fd, const struct ucred
     return has_one;
 }
 
-/* How many connections are kept free for the agent's own user and root. */
-static size_t kept_for_own(const struct mrt_agent *agent)
+bool mrt_peers_have_room(const struct mrt_agent *agent, const struct mrt_user *user)
 {
-    return agent->peers_max / 4 < PEERS_OWN ? agent->peers_max / 4 : PEERS_OWN;
+    size_t kept = agent->peers_max / 4 < PEERS_OWN ? agent->peers_max / 4 : PEERS_OWN;
+    return agent->peer_count + agent->watch_count < agent->peers_max - (user->limits ? kept : 0);
 }
 
 /* The user of a connection that may be served, or NULL: it was refused. */
@@ -107,8 +107,7 @@ static struct mrt_user *admit(struct mrt_agent *agent, int fd, const struct ucre
                              : "-NOPERM this agent serves its own user and root\r\n");
         return NULL;
     }
-    if (!user || agent->peer_count + agent->watch_count >=
-                     agent->peers_max - (is_own ? 0 : kept_for_own(agent))) {
+    if (!user || !mrt_peers_have_room(agent, user)) {
         if (user)
             mrt_user_log(agent, user, who->pid, MRT_REFUSAL_LIMIT,
                          "the agent has %zu connections, as many as its descriptors allow",

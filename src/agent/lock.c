@@ -340,8 +340,8 @@ void mrt_lock_take(struct mrt_peer *peer, const struct mrt_resp_word *name,
     const struct mrt_peer *process = wish->binds ? mrt_process_open(peer) : NULL;
     if (wish->binds && !process) {
         mrt_reply_error(reply,
-                        "BADVALUE BIND PROCESS: the process of this connection has ended, or "
-                        "is not seen here");
+                        "BADVALUE BIND PROCESS: the process of this connection has ended, or is "
+                        "not seen here, or the agent has no descriptor left to watch it by");
         return;
     }
     if (HASH_COUNT(peer->locks) + (process ? HASH_COUNT(process->locks) : 0) >=

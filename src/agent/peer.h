@@ -148,6 +148,8 @@ void mrt_agent_finish_turn(struct mrt_agent *agent);
 
 /* How many connections the process has descriptors for. */
 size_t mrt_peers_count_room(void);
+/* Whether there is one more descriptor for this user's connections and processes. */
+bool mrt_peers_have_room(const struct mrt_agent *agent, const struct mrt_user *user);
 /* Begins to read the policy again. */
 void mrt_policy_renew(struct mrt_agent *agent, const char *path);
 /* Gives the rules and limits that were read to the connections there are. If the policy is wrong,

@@ -104,7 +104,7 @@ struct mrt_peer *mrt_process_open(struct mrt_peer *peer)
     if (process)
         return process;
     bool is_gone;
-    int fd = open_pidfd(peer, &is_gone);
+    int fd = mrt_peers_have_room(agent, peer->user) ? open_pidfd(peer, &is_gone) : -1;
     process = fd < 0 || has_ended(fd) ? NULL : mrt_peer_new(agent, fd, EPOLLIN);
     if (process) {
         process->is_process = true;
@@ -132,19 +132,22 @@ void mrt_process_forget(struct mrt_peer *process)
     process->by_pid.tbl = NULL;
 }
 
-void mrt_process_watch(struct mrt_peer *peer)
+bool mrt_process_watch(struct mrt_peer *peer)
 {
     bool is_gone;
     if (peer->process_fd >= 0)
-        return;
+        return true;
+    if (!mrt_peers_have_room(peer->agent, peer->user))
+        return false;
     int fd = open_pidfd(peer, &is_gone);
     if (fd >= 0 && !mrt_epoll_watch(peer->agent->epoll, fd, EPOLLIN, mrt_process_tag(peer))) {
         close(fd);
-        return;
+        return false;
     }
     peer->process_fd = fd;
     peer->agent->watch_count += fd >= 0;
     peer->quits |= is_gone;
+    return true;
 }
 
 void mrt_process_unwatch(struct mrt_peer *peer)

@@ -186,8 +186,12 @@ static void start(struct mrt_desk_session *session, const struct mrt_command *co
                     "the agent is ending");
         return;
     }
-    if (command->with_process)
-        mrt_process_watch(session->peer);
+    if (command->with_process && !mrt_process_watch(session->peer)) {
+        answer_with(session, command->serial, MRT_FAILED, MORTISE_EUNREACHABLE,
+                    "the agent has no descriptor left to watch this process by: raise its limit "
+                    "(LimitNOFILE= of its unit, ulimit -Hn)");
+        return;
+    }
     session->asked = command->serial;
     if (is_there) {
         answer_started(session);

@@ -84,6 +84,12 @@ needs_namespaces() {
     port ends_with_its_connection e
 }
 
+@test "agent: a client whose process the agent has no descriptor to watch is refused" {
+    AGENT_WITHIN=(prlimit --nofile=200)
+    start_agent
+    port is_refused_without_a_descriptor
+}
+
 @test "agent: a client that was killed before it was read ends, also if its number is used again" {
     needs_namespaces
     unshare --fork --pid --mount-proc --kill-child bash -c '

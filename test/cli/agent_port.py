@@ -445,6 +445,16 @@ def lets_go_at_once(holder, child):
     os.kill(child, signal.SIGKILL)
 
 
+def is_refused_without_a_descriptor():
+    """136 places: of 100 connections and 36 processes."""
+    plain, clients = Client(), [Port("root") for _ in range(99)]
+    answers = [client.ask("START", flags="e") for client in clients]
+    assert [answer["type"] for answer in answers] == ["STARTED"] * 36 + ["FAILED"] * 63
+    assert "no descriptor left" in plain.call("LOCK other 0 BIND PROCESS")
+    assert "no descriptor left" in answers[-1]["text"]
+    assert clients[0].append("deploy")["type"] == "VIEW"
+
+
 def ends_with_its_process():
     lets_go_at_once(*hold_in_a_process(take, "e"))
 
