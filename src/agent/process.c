@@ -12,8 +12,9 @@
  * the library refuses it. Beside a process that is not seen here, the stream alone is believed.
  *
  * A number of a process is used again. The kernel's SO_PEERPIDFD names the process that connected
- * itself; where there is none, the process of that number must have begun before it connected. A
- * connection belongs to a process if it has its number and its user, and was made while it lives.
+ * itself; where there is none, the process of that number must have begun before the connection was
+ * accepted. A connection belongs to a process if it has its number and its user, and was made while
+ * it lives.
  */
 #include "agent/process.h"
 

@@ -90,13 +90,31 @@ needs_namespaces() {
     port is_refused_without_a_descriptor
 }
 
-@test "agent: a client that was killed before it was read ends, also if its number is used again" {
+# numbers NAME PRELOADED: beside an agent, where numbers of processes can be chosen.
+numbers() {
     needs_namespaces
     unshare --fork --pid --mount-proc --kill-child bash -c '
-        "$MORTISE" agent --url "sqlite:$T/locks.db" --socket "$T/agent.sock" >"$T/agent.out" 3>&- &
+        LD_PRELOAD="$2" "$MORTISE" agent --url "sqlite:$T/locks.db" --socket "$T/agent.sock" \
+            >"$T/agent.out" 3>&- &
         until [ -s "$T/agent.out" ]; do sleep 0.02; done
-        timeout 100 python3 "$0" ends_with_a_process_whose_number_is_used_again "$!"
-    ' "$BATS_TEST_DIRNAME/agent_port.py"
+        timeout 100 python3 "$0" "$1" "$!"
+    ' "$BATS_TEST_DIRNAME/agent_port.py" "$1" "$2"
+}
+
+@test "agent: a client that was killed before it was read ends, also if its number is used again" {
+    numbers ends_with_a_process_whose_number_is_used_again ""
+    rm -f "$T/agent.out"
+    numbers ends_with_a_process_that_ended_before_it_asked ""
+}
+
+@test "agent: on an older kernel a process is known by its number and its beginning" {
+    [ -n "$OLD_KERNEL" ] || skip "built with a sanitizer: nothing can be preloaded"
+    numbers ends_with_a_process_that_ended_before_it_asked "$OLD_KERNEL"
+    AGENT_WITHIN=(env LD_PRELOAD="$OLD_KERNEL")
+    start_agent
+    port ends_with_its_process
+    port ends_with_its_connection
+    client binds_to_the_process
 }
 
 # The library's client, in the package for Python.

@@ -5,11 +5,12 @@ another when it connects."""
 import os
 import pwd
 import signal
+import socket
 import sys
 import time
 
 sys.dont_write_bytecode = True
-from agent import Client  # pylint: disable=wrong-import-position
+from agent import PATH, Client  # pylint: disable=wrong-import-position
 from agent_users import is_served, until  # pylint: disable=wrong-import-position
 
 WRITER = 2 ** 31
@@ -477,6 +478,46 @@ def library_keeps_for_its_child():
     assert has_it_yet(child)
 
 
+def use_again(pid):
+    """Another process of this number."""
+    with open("/proc/sys/kernel/ns_last_pid", "w", encoding="ascii") as last:
+        last.write(str(pid - 1))
+    other = os.fork()
+    if other == 0:
+        time.sleep(600)
+        os._exit(0)
+    assert other == pid, (other, pid)
+    return other
+
+
+def ends_with_a_process_that_ended_before_it_asked():
+    """Another one has its connection, and asks when the number is a third one's."""
+    client = Port.__new__(Port)
+    client.socket, client.bytes = socket.socket(socket.AF_UNIX), b""
+    client.socket.settimeout(60)
+    holder = os.fork()
+    if holder == 0:
+        client.socket.connect(PATH)
+        client.send_words("MORTISE", 1, "")
+        time.sleep(600)
+        os._exit(0)
+    until(lambda: has_connected(client.socket))
+    assert client.reply()[0] == "MORTISE"
+    kill_and_reap(holder)
+    time.sleep(0.1)  # beginnings of processes have hundredths of a second
+    other = use_again(holder)
+    client.send_words("START", 1, "1" * 32, "", "", "", "e")
+    assert client.is_ended()
+    os.kill(other, signal.SIGKILL)
+
+
+def has_connected(one):
+    try:
+        return one.getpeername()
+    except OSError:
+        return False
+
+
 def ends_with_a_process_whose_number_is_used_again():
     """It is killed before the agent has read what it sent. Run as the first process of a PID
     namespace, where numbers can be chosen."""
@@ -484,13 +525,7 @@ def ends_with_a_process_whose_number_is_used_again():
     os.kill(agent, signal.SIGSTOP)
     holder, child = hold_in_a_process(send_and_not_read)
     kill_and_reap(holder)
-    with open("/proc/sys/kernel/ns_last_pid", "w", encoding="ascii") as last:
-        last.write(str(holder - 1))
-    other = os.fork()
-    if other == 0:
-        time.sleep(600)
-        os._exit(0)
-    assert other == holder, (other, holder)
+    other = use_again(holder)
     os.kill(agent, signal.SIGCONT)
     until(lambda: "connections:1\r\n" not in Client().call("INFO"))
     assert gets_it()
