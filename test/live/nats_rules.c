@@ -441,6 +441,54 @@ static void test_of_a_ticket_whose_removal_was_not_answered_nothing_is_left(void
     assert_false(is_left(&waiter, "mortise.*.q.rules/left.*"));
 }
 
+static void test_of_a_session_that_ends_no_change_of_a_ticket_is_left(void **state)
+{
+    (void)state;
+    struct mrt_event view = port_append_value(&holder, "rules/ends", "first");
+    port_set_value(&holder, "rules/ends", &view, "second");
+    assert_true(stands(&waiter, "mortise.*.a.rules/ends.*"));
+    assert_int_equal(port_stop(&holder).type, MRT_STOPPED);
+    assert_false(is_left(&waiter, "mortise.*.a.rules/ends.*"));
+}
+
+/* It reads five times, and the session's end is sent meanwhile, to a server that is slow. */
+static void test_a_try_that_is_overtaken_by_the_end_of_its_session_leaves_no_ticket(void **state)
+{
+    (void)state;
+    char name[MRT_ID_TEXT_SIZE], filter[80];
+    for (int i = 0; i < 4; i++)
+        port_append_weight(&waiter, "rules/stops", port_id(), "semaphore", 10, 1);
+    struct mrt_command command = port_append_command(&holder, "rules/stops");
+    command.ticket = port_id();
+    command.kind = "semaphore";
+    command.capacity = 10;
+    command.weight = 1;
+    command.try_only = true;
+    assert_true(holder.ops->submit(holder.store, &command, MRT_TIME_NEVER));
+    lead_astray(STRAY_LATE, ".s.", 1);
+    assert_int_equal(port_stop(&holder).type, MRT_UNKNOWN);
+    assert_int_not_equal(port_answer(&holder, command.serial).type, MRT_VIEW);
+    mrt_id_format(command.ticket, name);
+    snprintf(filter, sizeof filter, "mortise.*.q.rules/stops.%s", name);
+    assert_false(is_left(&waiter, filter));
+    late_arrives(&waiter);
+}
+
+static void test_a_session_whose_end_failed_is_forgotten(void **state)
+{
+    (void)state;
+    struct mrt_event event;
+    port_append(&holder, "rules/forgotten", port_id());
+    lead_astray(STRAY_LATE, ".s.", 1);
+    assert_int_equal(port_stop(&holder).type, MRT_UNKNOWN);
+    holder.lease = 0; /* nobody renews it */
+    mrt_time end = mrt_time_now() + LONG;
+    while (!TAILQ_EMPTY(&store_of(&holder)->sessions) && mrt_time_now() < end)
+        port_wait(&holder, MRT_STOPPED, (struct mrt_id){0, 0}, 100 * MRT_MILLISECOND, &event);
+    assert_true(TAILQ_EMPTY(&store_of(&holder)->sessions));
+    late_arrives(&waiter);
+}
+
 static void test_a_sign_of_life_whose_answer_was_lost_is_no_loss(void **state)
 {
     (void)state;
@@ -578,6 +626,9 @@ static const struct CMUnitTest tests[] = {
     TEST(test_a_removal_that_comes_late_takes_no_later_ticket),
     TEST(test_a_removal_in_doubt_that_comes_late_takes_no_later_ticket),
     TEST(test_of_a_ticket_whose_removal_was_not_answered_nothing_is_left),
+    TEST(test_of_a_session_that_ends_no_change_of_a_ticket_is_left),
+    TEST(test_a_try_that_is_overtaken_by_the_end_of_its_session_leaves_no_ticket),
+    TEST(test_a_session_whose_end_failed_is_forgotten),
     TEST(test_a_sign_of_life_whose_answer_was_lost_is_no_loss),
     TEST(test_a_detached_ticket_outlives_a_read_that_lacks_the_change),
     TEST(test_a_ticket_whose_detaching_was_not_answered_outlives_its_session),

@@ -138,9 +138,12 @@ static uint64_t count_waiting(const struct mrt_nats_walk *walk, uint64_t capacit
 
 /* ------------------------------------------------------------------ APPEND */
 
+/* One that stops takes no ticket, which would stay behind. */
 static bool is_session_there(struct mrt_nats_job *job)
 {
-    if (mrt_nats_session_find(job->store, job->job.command.session))
+    const struct mrt_nats_session *session =
+        mrt_nats_session_find(job->store, job->job.command.session);
+    if (session && !session->stops)
         return true;
     mrt_nats_refuse(job);
     return false;
@@ -268,6 +271,8 @@ static void publish_ticket(struct mrt_nats_job *job)
                                      .session = command->session,
                                      .lease =
                                          (uint64_t)(job->store->address.lease / MRT_MILLISECOND)};
+    if (!is_session_there(job))
+        return;
     char *bytes = malloc(MRT_NATS_LINE_SIZE + command->value_size);
     if (!bytes || !record) {
         free(bytes);

@@ -55,6 +55,7 @@ struct mrt_nats_session {
     uint64_t known;    /* of the acknowledged one */
     mrt_time proven;   /* when that was sent */
     mrt_time started;  /* when the first was */
+    bool stops;        /* it takes no ticket */
     char subject[MRT_NATS_SUBJECT_SIZE];
 };
 
@@ -167,6 +168,8 @@ struct mrt_nats_session *mrt_nats_session_find(struct mrt_nats_store *store, str
 /* Whether the client of a session knows by now that it has ended; the judge is the job. `sequence`:
    of the session's newest message, which is a sign of life; 0: it is dead. */
 bool mrt_nats_session_knows(struct mrt_nats_grave *grave, uint64_t sequence);
+/* Those whose lease is over are lost. */
+void mrt_nats_sessions_tick(struct mrt_nats_store *store);
 /* START, STOP, RENEW. Takes the job. */
 void mrt_nats_session_submit(struct mrt_nats_store *store, struct mrt_nats_job *job);
 

@@ -27,6 +27,7 @@ static struct mrt_nats_store *of(struct mrt_store *port)
 /* Begins what can begin, sends it, and delivers what has come. */
 static void turn(struct mrt_nats_store *store, mrt_time now)
 {
+    mrt_nats_sessions_tick(store);
     mrt_nats_queues_hear(store);
     mrt_nats_pauses_tick(store, now);
     mrt_nats_queues_tick(store, now);

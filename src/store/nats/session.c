@@ -54,6 +54,16 @@ struct mrt_nats_session *mrt_nats_session_find(struct mrt_nats_store *store, str
     return session;
 }
 
+/* Also one that nobody asks for any longer, since its STOP has failed. */
+void mrt_nats_sessions_tick(struct mrt_nats_store *store)
+{
+    struct mrt_nats_session *session = TAILQ_FIRST(&store->sessions), *next;
+    for (; session; session = next) {
+        next = TAILQ_NEXT(session, link);
+        mrt_nats_session_find(store, session->id);
+    }
+}
+
 /* --------------------------------------------------------- sessions of others */
 
 static mrt_time seen_since(struct mrt_nats_store *store, struct mrt_id session, uint64_t sequence)
@@ -247,15 +257,20 @@ static void declare_dead(struct mrt_nats_job *job)
         mrt_nats_no_memory(job);
 }
 
-/* Wakes who waits behind the session's tickets. */
+/* Wakes who waits behind the session's tickets, and deletes the changes of those that have left. */
 static void wake_behind(const struct mrt_nats_job *job)
 {
+    struct mrt_nats_wire *wire = &job->store->wire;
     struct mrt_nats_queue *queue, *next;
     const struct mrt_nats_record *record;
     HASH_ITER (hh, job->store->queues, queue, next)
-        TAILQ_FOREACH (record, &queue->records, link)
-            if (mrt_id_equal(record->session, job->job.command.session))
-                mrt_nats_wake(&job->store->wire, queue->token, '-', record->sequence);
+        TAILQ_FOREACH (record, &queue->records, link) {
+            if (!mrt_id_equal(record->session, job->job.command.session))
+                continue;
+            mrt_nats_wake(wire, queue->token, '-', record->sequence);
+            if (record->attribute > 0 && !record->unowned && !job->unknown)
+                mrt_nats_delete(wire, wire->address->tickets, record->attribute);
+        }
 }
 
 /* A ticket has been removed, or all have been sent; the last one ends. */
@@ -294,11 +309,12 @@ static void remove_record(struct mrt_nats_job *job, const struct mrt_nats_queue 
     job->unknown = true;
 }
 
-static void stop(struct mrt_nats_job *job, const struct mrt_nats_session *session)
+static void stop(struct mrt_nats_job *job, struct mrt_nats_session *session)
 {
     struct mrt_nats_queue *queue, *next;
     const struct mrt_nats_record *record;
     job->left = 1;
+    session->stops = true;
     HASH_ITER (hh, job->store->queues, queue, next)
         TAILQ_FOREACH (record, &queue->records, link)
             if (mrt_id_equal(record->session, session->id) && !record->unowned)
