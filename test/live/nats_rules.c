@@ -294,6 +294,47 @@ static struct mrt_event renew(struct port_client *client)
     return port_send(client, &command);
 }
 
+/* Whether a message with such a subject is in the stream of tickets. */
+static void has_read(void *argument, const struct mrt_nats_reply *reply)
+{
+    struct mrt_nats_message message;
+    assert_true(mrt_nats_message_read(reply, &message));
+    *(bool *)argument = message.bytes != NULL;
+    mrt_nats_message_free(&message);
+    answered = true;
+}
+
+static bool stands(struct port_client *client, const char *filter)
+{
+    struct mrt_event event;
+    struct mrt_nats_wire *wire = &store_of(client)->wire;
+    bool found = false;
+    answered = false;
+    assert_true(
+        __real_mrt_nats_get_next(wire, wire->address->tickets, 1, filter, has_read, &found));
+    mrt_nats_wire_flush(wire);
+    while (!answered)
+        port_wait(client, MRT_STOPPED, (struct mrt_id){0, 0}, 20 * MRT_MILLISECOND, &event);
+    return found;
+}
+
+/* A deleted message is gone soon. */
+static bool is_left(struct port_client *client, const char *filter)
+{
+    for (mrt_time end = mrt_time_now() + LONG; mrt_time_now() < end;)
+        if (!stands(client, filter))
+            return false;
+    return true;
+}
+
+#define FILTER_SIZE 80
+static void filter_ticket(const char *queue, struct mrt_id ticket, char filter[FILTER_SIZE])
+{
+    char name[MRT_ID_TEXT_SIZE];
+    mrt_id_format(ticket, name);
+    snprintf(filter, FILTER_SIZE, "mortise.*.q.%s.%s", queue, name);
+}
+
 static void test_a_session_that_a_read_lacks_is_not_dead(void **state)
 {
     (void)state;
@@ -338,11 +379,15 @@ static void test_a_ticket_that_comes_late_is_nobodys(void **state)
 {
     (void)state;
     struct mrt_id ticket = port_id();
+    char filter[FILTER_SIZE];
     lead_astray(STRAY_LATE, ".q.", 1);
     assert_int_equal(port_append(&holder, "rules/late", ticket).type, MRT_UNKNOWN);
     assert_int_equal(port_remove(&holder, "rules/late", ticket, 0).type, MRT_REMOVED);
     late_arrives(&holder);
     assert_true(is_granted(port_append(&waiter, "rules/late", port_id())));
+    filter_ticket("rules/late", ticket, filter);
+    assert_int_equal(port_stop(&holder).type, MRT_STOPPED);
+    assert_false(is_left(&waiter, filter));
 }
 
 static void test_a_ticket_whose_answer_was_lost_is_found(void **state)
@@ -395,39 +440,6 @@ static void test_a_removal_in_doubt_that_comes_late_takes_no_later_ticket(void *
     assert_true(is_granted(port_refresh(&waiter, queue, &view)));
 }
 
-/* Whether a message with such a subject is in the stream of tickets. */
-static void has_read(void *argument, const struct mrt_nats_reply *reply)
-{
-    struct mrt_nats_message message;
-    assert_true(mrt_nats_message_read(reply, &message));
-    *(bool *)argument = message.bytes != NULL;
-    mrt_nats_message_free(&message);
-    answered = true;
-}
-
-static bool stands(struct port_client *client, const char *filter)
-{
-    struct mrt_event event;
-    struct mrt_nats_wire *wire = &store_of(client)->wire;
-    bool found = false;
-    answered = false;
-    assert_true(
-        __real_mrt_nats_get_next(wire, wire->address->tickets, 1, filter, has_read, &found));
-    mrt_nats_wire_flush(wire);
-    while (!answered)
-        port_wait(client, MRT_STOPPED, (struct mrt_id){0, 0}, 20 * MRT_MILLISECOND, &event);
-    return found;
-}
-
-/* A deleted message is gone soon. */
-static bool is_left(struct port_client *client, const char *filter)
-{
-    for (mrt_time end = mrt_time_now() + LONG; mrt_time_now() < end;)
-        if (!stands(client, filter))
-            return false;
-    return true;
-}
-
 static void test_of_a_ticket_whose_removal_was_not_answered_nothing_is_left(void **state)
 {
     (void)state;
@@ -455,7 +467,7 @@ static void test_of_a_session_that_ends_no_change_of_a_ticket_is_left(void **sta
 static void test_a_try_that_is_overtaken_by_the_end_of_its_session_leaves_no_ticket(void **state)
 {
     (void)state;
-    char name[MRT_ID_TEXT_SIZE], filter[80];
+    char filter[FILTER_SIZE];
     for (int i = 0; i < 4; i++)
         port_append_weight(&waiter, "rules/stops", port_id(), "semaphore", 10, 1);
     struct mrt_command command = port_append_command(&holder, "rules/stops");
@@ -468,8 +480,7 @@ static void test_a_try_that_is_overtaken_by_the_end_of_its_session_leaves_no_tic
     lead_astray(STRAY_LATE, ".s.", 1);
     assert_int_equal(port_stop(&holder).type, MRT_UNKNOWN);
     assert_int_not_equal(port_answer(&holder, command.serial).type, MRT_VIEW);
-    mrt_id_format(command.ticket, name);
-    snprintf(filter, sizeof filter, "mortise.*.q.rules/stops.%s", name);
+    filter_ticket("rules/stops", command.ticket, filter);
     assert_false(is_left(&waiter, filter));
     late_arrives(&waiter);
 }

@@ -6,8 +6,8 @@
  *
  * A ticket is removed by "gone" in its place, on condition that it is still there; that message is
  * then deleted. If a publish of the ticket may still arrive (its outcome was unknown), "gone
- * SESSION" stays, so that the late one finds its subject taken, until the session has ended: from
- * then on a ticket that comes late is a dead session's.
+ * SESSION" stays, so that the late one finds its subject taken, and so does the record, by which
+ * STOP removes it: from then on a ticket that comes late is a dead session's.
  */
 #include "core/rule.h"
 #include "store/kit/refusal.h"
@@ -27,13 +27,24 @@ static void settled(struct mrt_nats_walk *walk, const struct mrt_nats_reply *fai
 
 /* ------------------------------------------- a ticket that may not stay, or come */
 
+/* A ticket has left. */
+static void let_go(struct mrt_nats_queue *queue, struct mrt_nats_record *record)
+{
+    if (!record->doubtful) {
+        mrt_nats_record_drop(queue, record);
+        return;
+    }
+    record->seen = record->granted = false; /* STOP finds it */
+    record->attribute = 0;
+}
+
 /* Answers it, with the error that the event has; 0: BLOCKED. */
 static void answer_refusal(struct mrt_nats_job *job)
 {
     struct mrt_nats_record *record = mrt_nats_record_find(job);
     int error = job->job.event.error;
     if (record && !record->doomed)
-        mrt_nats_record_drop(job->queue, record);
+        let_go(job->queue, record);
     if (error == MORTISE_OK)
         mrt_nats_answer(job, MRT_BLOCKED);
     else
@@ -71,8 +82,7 @@ static bool removes_again(struct mrt_nats_job *job, struct mrt_nats_record *reco
 
 /* The ticket has left. The message in its place (0: there is none) is deleted, unless it has to
    stay. */
-static void clean_up(struct mrt_nats_job *job, const struct mrt_nats_record *record,
-                     uint64_t sequence)
+static void clean_up(struct mrt_nats_job *job, struct mrt_nats_record *record, uint64_t sequence)
 {
     struct mrt_nats_wire *wire = &job->store->wire;
     const char *stream = job->store->address.tickets;
@@ -81,6 +91,7 @@ static void clean_up(struct mrt_nats_job *job, const struct mrt_nats_record *rec
         mrt_nats_delete(wire, stream, sequence);
     if (record->attribute > 0)
         mrt_nats_delete(wire, stream, record->attribute);
+    record->sequence = sequence;
 }
 
 static void taken_out(void *argument, const struct mrt_nats_reply *reply)
@@ -377,7 +388,7 @@ static void removed(void *argument, const struct mrt_nats_reply *reply)
     if (record) /* perhaps by an earlier removal, whose answer was lost */
         clean_up(job, record, reply->sequence);
     if (record)
-        mrt_nats_record_drop(job->queue, record);
+        let_go(job->queue, record);
     mrt_nats_answer(job, MRT_REMOVED);
 }
 
