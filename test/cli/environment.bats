@@ -43,8 +43,8 @@ print([fd for fd in range(1024) if is_open(fd) and fd != held], is_open(held))'
 
 @test "SE-02: the command gets no variable in which a store takes a secret" {
     local root="$BATS_TEST_DIRNAME/../.." names name
-    names=$(grep -rhoE '#define VARIABLE "MORTISE_[A-Z_]+' "$root/src/store" | grep -oE 'MORTISE_.*')
-    [ "$(wc -l <<<"$names")" -ge 3 ]
+    names=$(grep -rhoE '"MORTISE_[A-Z]+_AUTH"' "$root/src/store" | tr -d '"' | sort -u)
+    [ "$(wc -l <<<"$names")" -ge 4 ]
     for name in $names; do export "$name=hidden"; done
     run "$MORTISE" run a -- env
     [[ "$output" == *MORTISE_FENCE* && "$output" != *hidden* ]]
