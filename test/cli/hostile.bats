@@ -17,6 +17,7 @@ is_refused() {
     local words
     for words in "${@:2}"; do
         run timeout 60 "$MORTISE" $words
+        until_true test -s taken # the server may write it after the command has ended
         echo "$words: $status ${output//$'\n'/ }; MiB: $(cat taken)" | tee -a said
         [ "$status" -ne 0 ]
         [ "$status" -lt 124 ]
