@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The Kubernetes store's rules, on a fake of an API server, with answers that a network, a proxy or
+ * another program may bring about: one that is lost, that comes late, that is of a former state, or
+ * that is no Lease. The store's own calls are led astray (k8s_stray.h), so a test needs no luck
+ * with time.
+ *
+ * Built with seeded defects it is the measure of itself (defect_run.h). Its argument is a URI;
+ * without one it starts a server.
+ */
+#include "cmocka_all.h"
+#include "core/rule.h"
+#include "defect_run.h"
+#include "live/k8s_stray.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define LONG (5 * MRT_SECOND)
+#define SHORT (50 * MRT_MILLISECOND)
+#define ALL 1000
+
+static const char *uri;
+static struct port_client holder, waiter;
+
+/* A lock of this test alone; its Lease has the same name. */
+static const char *lock;
+
+static int open_both(void **state)
+{
+    static char name[64];
+    static unsigned count;
+    snprintf(name, sizeof name, "rules-%d-%u", (int)getpid(), count++);
+    (void)state;
+    lock = name;
+    port_open_session(&holder, uri);
+    port_open_session(&waiter, uri);
+    holder.lease = waiter.lease = 0; /* each RENEW is a test's own */
+    return 0;
+}
+
+static int close_both(void **state)
+{
+    (void)state;
+    stray_end();
+    port_close(&holder);
+    port_close(&waiter);
+    return 0;
+}
+
+static bool is_granted(struct mrt_event event)
+{
+    return event.type == MRT_VIEW && mrt_rule_grants(event.weight_ahead, 1, 1);
+}
+
+static bool waits(struct mrt_event event)
+{
+    return event.type == MRT_VIEW && !is_granted(event);
+}
+
+static struct mrt_event renew(struct port_client *client)
+{
+    struct mrt_command command = port_command(client, MRT_RENEW);
+    return port_send(client, &command);
+}
+
+/* An APPEND whose ticket wants to be told of what others do. */
+static struct mrt_event append_closely(struct port_client *client)
+{
+    struct mrt_command command = port_append_command(client, lock);
+    command.watch_closely = true;
+    return port_send(client, &command);
+}
+
+/* A text of the Lease's spec; "" if there is none, and if there is no Lease. */
+static const char *spec_text(const char *field)
+{
+    static char text[128];
+    struct json_object *json = lease_read(&waiter, lock);
+    snprintf(text, sizeof text, "%s", mrt_rest_string(mrt_rest_member(json, "spec"), field));
+    json_object_put(json);
+    return text;
+}
+
+static int64_t spec_number(const char *field)
+{
+    struct json_object *json = lease_read(&waiter, lock);
+    int64_t number = mrt_rest_number(mrt_rest_member(json, "spec"), field);
+    json_object_put(json);
+    return number;
+}
+
+static bool is_free(void)
+{
+    return *spec_text("holderIdentity") == '\0';
+}
+
+/* ------------------------------------------------------------ writes in doubt */
+
+static void test_an_own_creation_whose_answer_was_lost_is_recognised(void **state)
+{
+    (void)state;
+    stray_lead(&holder, "POST", STRAY_LOST, 1);
+    struct mrt_event view = port_append(&holder, lock, port_id());
+    assert_int_equal(stray_count(), 1);
+    assert_true(is_granted(view));
+    assert_int_equal(view.fence, 1);
+    assert_int_equal(spec_number("leaseTransitions"), 0);
+}
+
+static void test_a_ticket_whose_write_comes_late_is_nobodys(void **state)
+{
+    (void)state;
+    struct mrt_id ticket = port_id();
+    lease_write(&waiter, lock, "{}");
+    stray_lead(&holder, "PUT", STRAY_LATE, ALL);
+    assert_int_equal(port_append(&holder, lock, ticket).type, MRT_UNKNOWN);
+    stray_lead(&holder, "PUT", STRAY_NOT, ALL);
+    assert_int_equal(port_remove(&holder, lock, ticket, 0).type, MRT_REMOVED);
+    assert_int_equal(late_arrives(&waiter), MORTISE_ECONFLICT);
+    assert_true(is_free());
+}
+
+static void test_of_a_session_that_ends_no_late_write_is_done(void **state)
+{
+    (void)state;
+    lease_write(&waiter, lock, "{}");
+    stray_lead(&holder, "PUT", STRAY_LATE, ALL);
+    assert_int_equal(port_append(&holder, lock, port_id()).type, MRT_UNKNOWN);
+    stray_lead(&holder, "PUT", STRAY_NOT, ALL);
+    assert_int_equal(port_stop(&holder).type, MRT_STOPPED);
+    assert_int_equal(late_arrives(&waiter), MORTISE_ECONFLICT);
+    assert_true(is_free());
+}
+
+static void test_a_release_that_comes_late_ends_no_other_hold(void **state)
+{
+    (void)state;
+    struct mrt_event view = port_append(&holder, lock, port_id());
+    stray_lead(&holder, "PUT", STRAY_LATE, 1);
+    assert_int_equal(port_remove(&holder, lock, view.ticket, view.fence).type, MRT_REMOVED);
+    assert_true(is_free());
+    assert_true(is_granted(port_append(&waiter, lock, port_id())));
+    assert_int_equal(late_arrives(&waiter), MORTISE_ECONFLICT);
+    assert_false(is_free());
+}
+
+/* ------------------------------------------------------------ renewals */
+
+static void test_a_renewal_whose_answer_was_lost_is_written_once_more(void **state)
+{
+    (void)state;
+    assert_true(is_granted(port_append(&holder, lock, port_id())));
+    stray_lead(&holder, "PUT", STRAY_LOST, 1);
+    assert_int_equal(renew(&holder).type, MRT_RENEWED);
+    assert_int_equal(stray_count(), 1);
+}
+
+static void test_a_renewal_that_never_arrives_proves_nothing(void **state)
+{
+    (void)state;
+    struct mrt_event view = port_append(&holder, lock, port_id());
+    stray_lead(&holder, "PUT", STRAY_LATE, ALL);
+    assert_int_equal(renew(&holder).type, MRT_UNKNOWN);
+    stray_lead(&holder, "PUT", STRAY_NOT, ALL);
+    lease_write(&waiter, lock, "{\"holderIdentity\": \"robber\"}");
+    assert_int_equal(late_arrives(&waiter), MORTISE_ECONFLICT);
+    assert_int_equal(renew(&holder).type, MRT_RENEWED); /* of the session: a ticket is lost */
+    assert_int_equal(port_refresh(&holder, lock, &view).type, MRT_GONE);
+    assert_string_equal(spec_text("holderIdentity"), "robber");
+}
+
+/* The RENEW would prove a hold that it has not written. */
+static void test_a_grant_behind_a_renew_is_written_once_more(void **state)
+{
+    (void)state;
+    struct mrt_command command = port_append_command(&holder, lock);
+    stray_lead(&holder, "POST", STRAY_HELD, 1);
+    assert_true(holder.ops->submit(holder.store, &command, MRT_TIME_NEVER));
+    for (mrt_time end = mrt_time_now() + LONG; spec_text("holderIdentity")[0] == '\0';) {
+        port_wait(&holder, MRT_STOPPED, (struct mrt_id){0, 0}, 5 * MRT_MILLISECOND, NULL);
+        assert_true(mrt_time_now() < end);
+    }
+    port_wait(&holder, MRT_STOPPED, (struct mrt_id){0, 0}, SHORT, NULL);
+    assert_int_equal(renew(&holder).type, MRT_RENEWED);
+    stray_lead(&holder, "PUT", STRAY_NOT, ALL);
+    stray_release();
+    assert_true(is_granted(port_answer(&holder, command.serial)));
+    assert_int_equal(stray_count(), 1);
+}
+
+/* ------------------------------------------------------------ what others write */
+
+static struct mrt_k8s_queue *queue_of(struct port_client *client)
+{
+    struct mrt_k8s_queue *queue;
+    TAILQ_FOREACH (queue, &store_of(client)->queues, link)
+        if (strcmp(queue->full, lock) == 0)
+            return queue;
+    fail();
+    return NULL;
+}
+
+static void test_an_event_of_a_former_state_wakes_nobody(void **state)
+{
+    (void)state;
+    lease_write(&waiter, lock, "{}");
+    struct json_object *former = lease_read(&waiter, lock);
+    assert_true(is_granted(port_append(&holder, lock, port_id())));
+    struct mrt_event view = port_append(&waiter, lock, port_id());
+    assert_true(waits(view));
+    watch_shows(&waiter, "MODIFIED", former);
+    assert_false(port_wait_told(&waiter, view.ticket, SHORT));
+    assert_false(mrt_k8s_queue_is_free(queue_of(&waiter), mrt_time_now()));
+}
+
+static void test_a_record_counts_for_its_time_since_its_newest_change(void **state)
+{
+    (void)state;
+    lease_write(&waiter, lock, "{\"holderIdentity\": \"other\", \"leaseDurationSeconds\": 1}");
+    struct mrt_event view = port_append(&waiter, lock, port_id());
+    assert_true(waits(view));
+    port_wait_told(&waiter, view.ticket, 300 * MRT_MILLISECOND);
+    mrt_time renewed = mrt_time_now();
+    lease_write(&waiter, lock, "{\"renewTime\": \"2020-01-01T00:00:00.000000Z\"}");
+    port_wait_granted(&waiter, lock, view, 1, 1, LONG);
+    assert_true(mrt_time_now() - renewed >= MRT_SECOND);
+    assert_int_equal(spec_number("leaseTransitions"), 1);
+}
+
+static void test_a_deletion_ends_a_hold(void **state)
+{
+    (void)state;
+    struct mrt_event view = append_closely(&holder);
+    assert_true(is_granted(view));
+    assert_int_equal(renew(&holder).type, MRT_RENEWED);
+    lease_delete(&waiter, lock);
+    assert_true(port_wait_told(&holder, view.ticket, LONG));
+    assert_int_equal(port_refresh(&holder, lock, &view).type, MRT_GONE);
+}
+
+/* Annotations that a former holder of ours has left are not the next one's. */
+static void test_notes_of_a_former_holder_do_not_count(void **state)
+{
+    (void)state;
+    assert_true(is_granted(port_append_value(&holder, lock, "ours")));
+    lease_write(&waiter, lock, "{\"holderIdentity\": \"theirs\"}");
+    assert_int_equal(port_observe(&waiter, lock, (struct mrt_id){0, 0}).type, MRT_HOLDER);
+    assert_string_equal(waiter.value, "theirs");
+    assert_true(waits(port_append(&waiter, lock, port_id()))); /* a mutex, and no election */
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, open_both, close_both)
+
+static const struct CMUnitTest tests[] = {
+    TEST(test_an_own_creation_whose_answer_was_lost_is_recognised),
+    TEST(test_a_ticket_whose_write_comes_late_is_nobodys),
+    TEST(test_of_a_session_that_ends_no_late_write_is_done),
+    TEST(test_a_release_that_comes_late_ends_no_other_hold),
+    TEST(test_a_renewal_whose_answer_was_lost_is_written_once_more),
+    TEST(test_a_renewal_that_never_arrives_proves_nothing),
+    TEST(test_a_grant_behind_a_renew_is_written_once_more),
+    TEST(test_an_event_of_a_former_state_wakes_nobody),
+    TEST(test_a_record_counts_for_its_time_since_its_newest_change),
+    TEST(test_a_deletion_ends_a_hold),
+    TEST(test_notes_of_a_former_holder_do_not_count),
+};
+
+static int run_all(void)
+{
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+int main(int count, char **arguments)
+{
+    if (count < 2) { /* once more, beside a server */
+        execl(K8S_SERVERS, K8S_SERVERS, "with", "k8s", arguments[0], "{}&lease=3s", (char *)NULL);
+        return 1;
+    }
+    uri = arguments[1];
+#ifdef MRT_DEFECTS
+    return defect_run("k8s_rules", run_all) != 0;
+#else
+    return run_all() != 0;
+#endif
+}
