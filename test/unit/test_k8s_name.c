@@ -3,7 +3,27 @@
 #include "cmocka_all.h"
 #include "store/kubernetes/name.h"
 
+#include <ctype.h>
 #include <string.h>
+
+/* As in a Turkish locale, where the small letter of I has no dot, and is no ASCII. The library's
+   functions and its macros read this table. */
+static int32_t turkish[384];
+const int32_t **__wrap___ctype_tolower_loc(void);
+int __wrap_tolower(int c);
+
+const int32_t **__wrap___ctype_tolower_loc(void)
+{
+    static const int32_t *table = turkish + 128;
+    for (int c = 0; c < 256; c++)
+        turkish[128 + c] = c >= 'A' && c <= 'Z' && c != 'I' ? c - 'A' + 'a' : c;
+    return &table;
+}
+
+int __wrap_tolower(int c)
+{
+    return (*__wrap___ctype_tolower_loc())[c];
+}
 
 static void expect(const char *full, const char *name)
 {
@@ -34,6 +54,13 @@ static void test_every_other_name_is_encoded(void **state)
     expect("", "lock.xe3b0c44298fc1c149afbf4c8996fb924");
     expect("///", "lock.x732c4e9711639ed1436dd90d3951ca34");
     expect("Report", "report.xb6ce788d9786917c9d19adaa0d904213");
+}
+
+/* Two clients with different locales exclude each other. */
+static void test_a_name_is_the_same_in_every_locale(void **state)
+{
+    (void)state;
+    expect("INDEX", "index.xea69fe17051b2d914f8a5fcf5cb9bb72");
 }
 
 static void test_names_that_differ_have_leases_that_differ(void **state)
@@ -81,6 +108,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_name_that_a_lease_may_have_stays),
         cmocka_unit_test(test_every_other_name_is_encoded),
+        cmocka_unit_test(test_a_name_is_the_same_in_every_locale),
         cmocka_unit_test(test_names_that_differ_have_leases_that_differ),
         cmocka_unit_test(test_a_name_that_looks_encoded_is_encoded),
         cmocka_unit_test(test_the_longest_full_name_has_a_lease),

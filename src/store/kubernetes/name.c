@@ -4,7 +4,6 @@
 
 #include "store/kit/sha256.h"
 
-#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -14,6 +13,12 @@
 static bool is_plain(char c)
 {
     return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+}
+
+/* The same for every locale: two clients have to find the same Lease. */
+static char lower(char c)
+{
+    return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
 }
 
 bool mrt_k8s_is_name(const char *text, size_t most)
@@ -44,7 +49,7 @@ void mrt_k8s_name(const char *full, char name[MRT_K8S_NAME_SIZE])
     char words[WORDS_MAX + 1], digits[DIGITS + 1];
     size_t length = 0;
     for (const char *c = full; *c && length < WORDS_MAX; c++) {
-        char low = *c & 0x80 ? '-' : (char)tolower((unsigned char)*c);
+        char low = lower(*c);
         if (is_plain(low))
             words[length++] = low;
         else if (length > 0 && words[length - 1] != '-')
