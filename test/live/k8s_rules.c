@@ -252,6 +252,64 @@ static void test_notes_of_a_former_holder_do_not_count(void **state)
     assert_true(waits(port_append(&waiter, lock, port_id()))); /* a mutex, and no election */
 }
 
+/* ------------------------------------------------------------ odd servers */
+
+static void set_spec(struct json_object *json, const char *field, struct json_object *value)
+{
+    json_object_object_add(mrt_rest_member(json, "spec"), field, value);
+}
+
+static void set_huge_transitions(struct json_object *json)
+{
+    set_spec(json, "leaseTransitions", json_object_new_int64(INT64_MAX));
+}
+
+static void set_negative_transitions(struct json_object *json)
+{
+    set_spec(json, "leaseTransitions", json_object_new_int64(-5));
+}
+
+/* Refused before anything is written, with these words. */
+static void refuses_to_take(int error, const char *words)
+{
+    stray_lead(&holder, "PUT", STRAY_NOT, ALL);
+    struct mrt_event event = port_append(&holder, lock, port_id());
+    assert_int_equal(event.type, MRT_FAILED);
+    assert_int_equal(event.error, error);
+    assert_non_null(strstr(holder.detail, words));
+    assert_int_equal(stray_count(), 0);
+}
+
+static void test_the_last_transition_is_not_overrun(void **state)
+{
+    (void)state;
+    lease_write(&waiter, lock, "{\"leaseTransitions\": 2147483646}");
+    struct mrt_event view = port_append(&holder, lock, port_id());
+    assert_true(is_granted(view));
+    assert_int_equal(view.fence, UINT64_C(2147483648));
+    assert_true(waits(port_append(&waiter, lock, port_id())));
+    assert_int_equal(port_remove(&holder, lock, view.ticket, view.fence).type, MRT_REMOVED);
+    refuses_to_take(MORTISE_ESTORE, "the largest leaseTransitions");
+    lease_delete(&waiter, lock);
+    view = port_append(&holder, lock, port_id());
+    assert_true(is_granted(view));
+    assert_int_equal(view.fence, 1);
+}
+
+static void test_transitions_that_no_server_has_are_not_added_to(void **state)
+{
+    (void)state;
+    lease_write(&waiter, lock, "{}");
+    stray_change(&holder, "GET", set_huge_transitions, ALL);
+    struct mrt_event event = port_append(&holder, lock, port_id());
+    assert_int_equal(event.type, MRT_FAILED);
+    assert_non_null(strstr(holder.detail, "the largest leaseTransitions"));
+    stray_change(&waiter, "GET", set_negative_transitions, ALL);
+    event = port_append(&waiter, lock, port_id());
+    assert_true(is_granted(event));
+    assert_int_equal(event.fence, 2);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_both, close_both)
 
 static const struct CMUnitTest tests[] = {
@@ -266,6 +324,8 @@ static const struct CMUnitTest tests[] = {
     TEST(test_a_record_counts_for_its_time_since_its_newest_change),
     TEST(test_a_deletion_ends_a_hold),
     TEST(test_notes_of_a_former_holder_do_not_count),
+    TEST(test_the_last_transition_is_not_overrun),
+    TEST(test_transitions_that_no_server_has_are_not_added_to),
 };
 
 static int run_all(void)

@@ -46,6 +46,15 @@ static void drop(struct mrt_k8s_job *job, struct mrt_k8s_ticket *ticket, enum mr
     mrt_k8s_answer(job, type);
 }
 
+/* A refusal follows: the ticket of an APPEND goes with it. */
+static void put_down(struct mrt_k8s_job *job, struct mrt_k8s_ticket *ticket)
+{
+    if (ticket)
+        ticket->told = false;
+    if (ticket && job->fresh)
+        mrt_k8s_ticket_drop(ticket);
+}
+
 /* ------------------------------------------------------------------ granting */
 
 /* Another lock's Lease, by its annotation, or one of another kind. True: the job is answered. */
@@ -58,10 +67,7 @@ static bool is_mismatch(struct mrt_k8s_job *job, struct mrt_k8s_ticket *ticket)
                  !mrt_k8s_queue_is_free(job->queue, mrt_time_now());
     if (!other && !mixed)
         return false;
-    if (ticket)
-        ticket->told = false;
-    if (ticket && job->fresh)
-        mrt_k8s_ticket_drop(ticket);
+    put_down(job, ticket);
     if (other)
         mrt_k8s_fail(job, MORTISE_EMISMATCH, "the Lease %.80s is of another lock, %.80s",
                      job->queue->name, full);
@@ -84,10 +90,25 @@ static void step_owned(struct mrt_k8s_job *job, struct mrt_k8s_ticket *ticket)
     mrt_k8s_write(job, mrt_k8s_renewed(job->queue->lease.json, &holding));
 }
 
+static void take(struct mrt_k8s_job *job, struct mrt_k8s_ticket *ticket)
+{
+    struct mrt_k8s_queue *queue = job->queue;
+    struct json_object *json = queue->lease.json;
+    struct mrt_k8s_holding holding = mrt_k8s_holding_of(ticket);
+    if (!mrt_k8s_is_used_up(json)) {
+        mrt_k8s_write(job, mrt_k8s_taken(json, queue->name, queue->lease.floor, &holding));
+        return;
+    }
+    put_down(job, ticket);
+    mrt_k8s_fail(job, MORTISE_ESTORE,
+                 "the Lease %.80s has the largest leaseTransitions there is, so the next holder "
+                 "has no fence: delete it when nothing compares its fences",
+                 queue->name);
+}
+
 static void step_wanting(struct mrt_k8s_job *job, struct mrt_k8s_ticket *ticket)
 {
     struct mrt_k8s_queue *queue = job->queue;
-    struct mrt_k8s_holding holding = mrt_k8s_holding_of(ticket);
     const struct mrt_command *command = &job->job.command;
     if (mrt_k8s_is_holder(queue->lease.json, ticket->id)) {
         step_owned(job, ticket);
@@ -96,8 +117,7 @@ static void step_wanting(struct mrt_k8s_job *job, struct mrt_k8s_ticket *ticket)
     } else if (is_mismatch(job, ticket)) {
         return;
     } else if (mrt_k8s_queue_is_free(queue, mrt_time_now())) {
-        mrt_k8s_write(job,
-                      mrt_k8s_taken(queue->lease.json, queue->name, queue->lease.floor, &holding));
+        take(job, ticket);
     } else if (command->type == MRT_APPEND && command->try_only) {
         drop(job, ticket, MRT_BLOCKED); /* a write before that would be refused now */
     } else {

@@ -12,6 +12,7 @@
 #define IDENTITY_SIZE (sizeof IDENTITY + MRT_ID_TEXT_SIZE)
 #define TIME_SIZE 40
 #define SECONDS_MAX INT32_MAX
+#define TRANSITIONS_MAX INT32_MAX /* a field of 32 bits, as the one before */
 
 /* ------------------------------------------------------------------ reading */
 
@@ -25,9 +26,16 @@ static struct json_object *annotations_of(struct json_object *json)
     return mrt_rest_member(mrt_rest_member(json, "metadata"), "annotations");
 }
 
-void mrt_k8s_lease_set(struct mrt_k8s_lease *lease, struct json_object *json, mrt_time now)
+/* Whatever takes a server's place may send any number. */
+static int64_t transitions_of(struct json_object *json)
 {
     int64_t transitions = mrt_rest_number(spec_of(json), "leaseTransitions");
+    return transitions < 0 ? 0 : transitions > TRANSITIONS_MAX ? TRANSITIONS_MAX : transitions;
+}
+
+void mrt_k8s_lease_set(struct mrt_k8s_lease *lease, struct json_object *json, mrt_time now)
+{
+    int64_t transitions = transitions_of(json);
     bool same = lease->json && json && json_object_equal(spec_of(lease->json), spec_of(json));
     struct json_object *old = lease->json;
     lease->json = json_object_get(json);
@@ -79,8 +87,12 @@ const char *mrt_k8s_version(struct json_object *json)
 
 uint64_t mrt_k8s_fence(struct json_object *json)
 {
-    int64_t transitions = mrt_rest_number(spec_of(json), "leaseTransitions");
-    return transitions < 0 ? 1 : (uint64_t)transitions + 1;
+    return (uint64_t)transitions_of(json) + 1;
+}
+
+bool mrt_k8s_is_used_up(struct json_object *json)
+{
+    return transitions_of(json) == TRANSITIONS_MAX;
 }
 
 int64_t mrt_k8s_since(struct json_object *json)
@@ -192,13 +204,15 @@ static struct json_object *checked(struct json_object *json, bool fine)
     return NULL;
 }
 
+/* Somebody has deleted the Lease to begin anew if no transition was left. */
 static struct json_object *make(const char *name, int64_t floor)
 {
+    int64_t first = floor < TRANSITIONS_MAX ? floor : 0;
     struct json_object *json = json_object_new_object();
     bool fine = add_text(json, "apiVersion", "coordination.k8s.io/v1") &&
                 add_text(json, "kind", "Lease") &&
                 add_text(part_of(json, "metadata"), "name", name) &&
-                add_number(json, "leaseTransitions", floor);
+                add_number(json, "leaseTransitions", first);
     return checked(json, fine);
 }
 
@@ -217,7 +231,7 @@ struct json_object *mrt_k8s_taken(struct json_object *old, const char *name, int
 {
     char identity[IDENTITY_SIZE];
     struct json_object *json = old ? copy(old) : make(name, floor);
-    int64_t transitions = mrt_rest_number(spec_of(json), "leaseTransitions");
+    int64_t transitions = transitions_of(json);
     write_identity(holding->ticket, identity);
     bool fine = json && add_text(part_of(json, "spec"), "holderIdentity", identity) &&
                 (!old || add_number(json, "leaseTransitions", transitions + 1)) &&
