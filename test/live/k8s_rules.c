@@ -241,6 +241,19 @@ static void test_a_deletion_ends_a_hold(void **state)
     assert_int_equal(port_refresh(&holder, lock, &view).type, MRT_GONE);
 }
 
+/* By a client that has seen the Lease before; no other knows what it was. */
+static void test_a_holder_behind_a_deletion_has_a_larger_fence(void **state)
+{
+    (void)state;
+    struct mrt_event held = port_append(&holder, lock, port_id());
+    struct mrt_event view = port_append(&waiter, lock, port_id());
+    assert_true(waits(view));
+    lease_delete(&waiter, lock);
+    port_wait_granted(&waiter, lock, view, 1, 1, LONG);
+    view = port_refresh(&waiter, lock, &view);
+    assert_true(view.fence > held.fence);
+}
+
 /* Annotations that a former holder of ours has left are not the next one's. */
 static void test_notes_of_a_former_holder_do_not_count(void **state)
 {
@@ -323,6 +336,7 @@ static const struct CMUnitTest tests[] = {
     TEST(test_an_event_of_a_former_state_wakes_nobody),
     TEST(test_a_record_counts_for_its_time_since_its_newest_change),
     TEST(test_a_deletion_ends_a_hold),
+    TEST(test_a_holder_behind_a_deletion_has_a_larger_fence),
     TEST(test_notes_of_a_former_holder_do_not_count),
     TEST(test_the_last_transition_is_not_overrun),
     TEST(test_transitions_that_no_server_has_are_not_added_to),

@@ -35,15 +35,15 @@ static int64_t transitions_of(struct json_object *json)
 
 void mrt_k8s_lease_set(struct mrt_k8s_lease *lease, struct json_object *json, mrt_time now)
 {
-    int64_t transitions = transitions_of(json);
+    int64_t next = json ? transitions_of(json) + 1 : 0;
     bool same = lease->json && json && json_object_equal(spec_of(lease->json), spec_of(json));
     struct json_object *old = lease->json;
     lease->json = json_object_get(json);
     json_object_put(old);
     lease->known = true;
     lease->seen = same ? lease->seen : now;
-    if (transitions > lease->floor)
-        lease->floor = transitions;
+    if (next > lease->floor)
+        lease->floor = next;
 }
 
 mrt_time mrt_k8s_lease_end(const struct mrt_k8s_lease *lease)
@@ -207,7 +207,7 @@ static struct json_object *checked(struct json_object *json, bool fine)
 /* Somebody has deleted the Lease to begin anew if no transition was left. */
 static struct json_object *make(const char *name, int64_t floor)
 {
-    int64_t first = floor < TRANSITIONS_MAX ? floor : 0;
+    int64_t first = floor <= TRANSITIONS_MAX ? floor : 0;
     struct json_object *json = json_object_new_object();
     bool fine = add_text(json, "apiVersion", "coordination.k8s.io/v1") &&
                 add_text(json, "kind", "Lease") &&

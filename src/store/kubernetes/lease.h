@@ -26,7 +26,7 @@ struct mrt_k8s_lease {
     struct json_object *json; /* NULL: there is none */
     bool known;               /* `json` is how it was when it was last read or written */
     mrt_time seen;            /* when this record was first seen */
-    int64_t floor;            /* the largest leaseTransitions that was seen */
+    int64_t floor;            /* one more than the largest leaseTransitions that was seen, or 0 */
 };
 
 /* Takes a reference. NULL: there is none. */
