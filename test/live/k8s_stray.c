@@ -47,6 +47,7 @@ static struct {
     const struct mrt_rest_wire *wire;
     mrt_rest_done *line;
     void *argument;
+    bool begins_late;
 } watch;
 
 struct mrt_rest_call *__real_mrt_rest_send(struct mrt_rest_wire *wire,
@@ -138,16 +139,29 @@ static void keep_late(const struct mrt_rest_request *request, struct mrt_rest_te
     }
 }
 
+/* One that has no version begins when all has happened, so it watches a Lease that is not there. */
+static struct mrt_rest_call *send_watch(struct mrt_rest_wire *wire,
+                                        const struct mrt_rest_request *request)
+{
+    char path[MRT_K8S_TARGET_SIZE];
+    struct mrt_rest_request other = *request;
+    watch.wire = wire;
+    watch.line = request->line;
+    watch.argument = request->argument;
+    const struct mrt_k8s_wire *owner = wire->owner;
+    mrt_k8s_target(owner->address, NULL, "watch=1&fieldSelector=metadata.name%3Dnothing", path);
+    if (watch.begins_late && !strstr(request->path, "resourceVersion="))
+        other.path = path;
+    return __real_mrt_rest_send(wire, &other, NULL);
+}
+
 struct mrt_rest_call *__wrap_mrt_rest_send(struct mrt_rest_wire *wire,
                                            const struct mrt_rest_request *request,
                                            struct mrt_rest_text *body)
 {
     static size_t next;
-    if (request->line) {
-        watch.wire = wire;
-        watch.line = request->line;
-        watch.argument = request->argument;
-    }
+    if (request->line)
+        return send_watch(wire, request);
     if (!is_astray(wire, request))
         return __real_mrt_rest_send(wire, request, body);
     struct answer *answer = &answers[next++ % ANSWERS];
@@ -189,8 +203,14 @@ void stray_end(void)
 {
     stray.left = 0;
     watch.wire = NULL;
+    watch.begins_late = false;
     late.path[0] = '\0';
     mrt_rest_text_free(&late.body);
+}
+
+void watches_begin_late(void)
+{
+    watch.begins_late = true;
 }
 
 void watch_shows(struct port_client *client, const char *type, struct json_object *object)

@@ -125,14 +125,14 @@ struct mrt_k8s_queue {
     TAILQ_HEAD(, mrt_k8s_ticket) tickets;
     TAILQ_HEAD(, mrt_k8s_observer) observers;
     struct mrt_k8s_lease lease;
-    struct mrt_rest_call *watch;
-    char version[64];  /* from which a watch can go on; "": from what is there */
-    bool refuted;      /* a write showed that the known version is not the server's */
-    bool broken;       /* the watch cannot go on */
-    bool anew;         /* the next one begins with what is there */
-    mrt_time again;    /* when it may begin again */
-    mrt_time released; /* when a ticket of this client was released */
-    mrt_time idle;     /* since when nobody needs its watch; 0: somebody does */
+    struct mrt_rest_call *watch; /* or the list that it begins with */
+    char version[64];            /* from which a watch can go on; "": from that of a list */
+    bool refuted;                /* a write showed that the known version is not the server's */
+    bool broken;                 /* the watch cannot go on */
+    bool anew;                   /* the next one begins with a list */
+    mrt_time again;              /* when it may begin again */
+    mrt_time released;           /* when a ticket of this client was released */
+    mrt_time idle;               /* since when nobody needs its watch; 0: somebody does */
     unsigned failures;
     char name[MRT_K8S_NAME_SIZE]; /* of the Lease */
     char full[];

@@ -3,8 +3,10 @@
  * See queue.h. A line of the watch is read within libcurl's callback, where no call may be begun or
  * ended: so there the Lease is only noted, and events go to the outbox.
  *
- * A watch begins where the newest answer was, and thus shows each change since. Where the server
- * does not have those any more, it begins with what is there, and all are woken to look.
+ * A watch begins at a version, and thus shows each change since: at that of the newest answer. If
+ * there is none, as of a Lease that is not there, or the server does not have the changes since, it
+ * begins at the version of a list. One without a version begins whenever the server comes to it: it
+ * would not show a deletion before that.
  */
 #include "store/kubernetes/queue.h"
 
@@ -291,7 +293,6 @@ static void on_line(void *argument, const struct mrt_rest_reply *reply)
         return;
     }
     queue->failures = 0;
-    queue->anew = false;
     if (strcmp(type, "BOOKMARK") == 0)
         snprintf(queue->version, sizeof queue->version, "%s", mrt_k8s_version(object));
     else if (strcmp(type, "DELETED") != 0)
@@ -328,20 +329,41 @@ static bool is_watched(const struct mrt_k8s_queue *queue)
     return !TAILQ_EMPTY(&queue->observers);
 }
 
+/* A list of this Lease alone: its version is the server's. An own write may be newer. */
+static void on_listed(void *argument, const struct mrt_rest_reply *reply)
+{
+    struct mrt_k8s_queue *queue = argument;
+    const char *version = mrt_k8s_version(reply->json);
+    struct json_object *items = mrt_rest_member(reply->json, "items");
+    if (reply->outcome != MRT_REST_DONE || !*version) {
+        on_end(argument, reply);
+        return;
+    }
+    queue->watch = NULL;
+    queue->store->watches--;
+    queue->anew = false;
+    if (!is_old(queue, reply->json))
+        mrt_k8s_queue_set(queue, json_object_is_type(items, json_type_array)
+                                     ? json_object_array_get_idx(items, 0)
+                                     : NULL);
+    snprintf(queue->version, sizeof queue->version, "%s", version);
+}
+
 static void begin_watch(struct mrt_k8s_queue *queue)
 {
     struct mrt_k8s_store *store = queue->store;
     char query[512], target[MRT_K8S_TARGET_SIZE];
     bool from = *queue->version && !queue->anew;
-    snprintf(query, sizeof query,
-             "watch=1&allowWatchBookmarks=true&fieldSelector=metadata.name%%3D%s%s%s", queue->name,
-             from ? "&resourceVersion=" : "", from ? queue->version : "");
+    snprintf(query, sizeof query, "fieldSelector=metadata.name%%3D%s%s%s", queue->name,
+             from ? "&watch=1&allowWatchBookmarks=true&resourceVersion=" : "",
+             from ? queue->version : "");
     mrt_k8s_target(&store->address, NULL, query, target);
     const struct mrt_rest_request request = {.method = "GET",
                                              .path = target,
+                                             .limit = mrt_k8s_limit(store),
                                              .urgent = true,
-                                             .line = on_line,
-                                             .done = on_end,
+                                             .line = from ? on_line : NULL,
+                                             .done = from ? on_end : on_listed,
                                              .argument = queue};
     queue->watch = mrt_rest_send(&store->wire.rest, &request, NULL);
     store->watches += queue->watch != NULL;
