@@ -242,6 +242,20 @@ static void test_a_deletion_ends_a_hold(void **state)
     assert_int_equal(port_refresh(&holder, lock, &view).type, MRT_GONE);
 }
 
+/* A server that has no room for watches says so on each. */
+static void test_watches_that_end_by_an_error_pause(void **state)
+{
+    (void)state;
+    assert_true(is_granted(append_closely(&holder)));
+    port_wait(&holder, MRT_STOPPED, (struct mrt_id){0, 0}, SHORT, NULL);
+    unsigned count = watch_count();
+    for (int i = 0; i < 5; i++) {
+        watch_shows(&holder, "ERROR", json_object_new_object());
+        port_wait(&holder, MRT_STOPPED, (struct mrt_id){0, 0}, 5 * MRT_MILLISECOND, NULL);
+    }
+    assert_in_range(watch_count(), count, count + 2);
+}
+
 /* By a client that has seen the Lease before; no other knows what it was. */
 static void test_a_holder_behind_a_deletion_has_a_larger_fence(void **state)
 {
@@ -337,6 +351,7 @@ static const struct CMUnitTest tests[] = {
     TEST(test_an_event_of_a_former_state_wakes_nobody),
     TEST(test_a_record_counts_for_its_time_since_its_newest_change),
     TEST(test_a_deletion_ends_a_hold),
+    TEST(test_watches_that_end_by_an_error_pause),
     TEST(test_a_holder_behind_a_deletion_has_a_larger_fence),
     TEST(test_notes_of_a_former_holder_do_not_count),
     TEST(test_the_last_transition_is_not_overrun),

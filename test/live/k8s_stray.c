@@ -48,6 +48,7 @@ static struct {
     mrt_rest_done *line;
     void *argument;
     bool begins_late;
+    unsigned count;
 } watch;
 
 struct mrt_rest_call *__real_mrt_rest_send(struct mrt_rest_wire *wire,
@@ -145,6 +146,7 @@ static struct mrt_rest_call *send_watch(struct mrt_rest_wire *wire,
 {
     char path[MRT_K8S_TARGET_SIZE];
     struct mrt_rest_request other = *request;
+    watch.count++;
     watch.wire = wire;
     watch.line = request->line;
     watch.argument = request->argument;
@@ -204,8 +206,14 @@ void stray_end(void)
     stray.left = 0;
     watch.wire = NULL;
     watch.begins_late = false;
+    watch.count = 0;
     late.path[0] = '\0';
     mrt_rest_text_free(&late.body);
+}
+
+unsigned watch_count(void)
+{
+    return watch.count;
 }
 
 void watches_begin_late(void)

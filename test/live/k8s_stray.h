@@ -31,6 +31,8 @@ void stray_release(void);
 void stray_end(void);
 /* The late request reaches the server now: 0, or the code of its refusal. */
 int late_arrives(struct port_client *client);
+/* So many watches have been sent. */
+unsigned watch_count(void);
 /* A watch without a version begins when all else has happened. */
 void watches_begin_late(void);
 /* The client's newest watch shows that. Takes the object. */

@@ -379,6 +379,8 @@ static bool may_begin_watch(const struct mrt_k8s_queue *queue)
 static void tend_watch(struct mrt_k8s_queue *queue, mrt_time now)
 {
     if (queue->broken) {
+        if (queue->watch)
+            pause_watch(queue);
         end_watch(queue);
         queue->anew = true;
         queue->broken = false;
