@@ -230,6 +230,19 @@ static void test_a_record_counts_for_its_time_since_its_newest_change(void **sta
     assert_int_equal(spec_number("leaseTransitions"), 1);
 }
 
+/* The one of another program, and of a server that drops a zero. */
+static void test_a_record_that_says_no_time_counts_for_some(void **state)
+{
+    (void)state;
+    lease_write(&waiter, lock, "{\"holderIdentity\": \"other\"}");
+    mrt_time now = mrt_time_now();
+    assert_true(waits(port_append(&waiter, lock, port_id())));
+    mrt_time left = mrt_k8s_lease_end(&queue_of(&waiter)->lease) - now;
+    assert_true(left >= 15 * MRT_SECOND);
+    assert_true(left < 16 * MRT_SECOND);
+    assert_int_equal(port_try(&holder, lock, port_id()).type, MRT_BLOCKED);
+}
+
 static void test_a_deletion_ends_a_hold(void **state)
 {
     (void)state;
@@ -350,6 +363,7 @@ static const struct CMUnitTest tests[] = {
     TEST(test_a_grant_behind_a_renew_is_written_once_more),
     TEST(test_an_event_of_a_former_state_wakes_nobody),
     TEST(test_a_record_counts_for_its_time_since_its_newest_change),
+    TEST(test_a_record_that_says_no_time_counts_for_some),
     TEST(test_a_deletion_ends_a_hold),
     TEST(test_watches_that_end_by_an_error_pause),
     TEST(test_a_holder_behind_a_deletion_has_a_larger_fence),

@@ -51,8 +51,9 @@ mrt_time mrt_k8s_lease_end(const struct mrt_k8s_lease *lease)
     int64_t seconds = mrt_rest_number(spec_of(lease->json), "leaseDurationSeconds");
     if (!*mrt_k8s_holder(lease->json))
         return 0;
-    seconds = seconds < 0 ? 0 : seconds > SECONDS_MAX ? SECONDS_MAX : seconds;
-    return mrt_time_add(lease->seen, seconds * MRT_SECOND);
+    if (seconds <= 0)
+        return mrt_time_add(lease->seen, lease->unstated);
+    return mrt_time_add(lease->seen, (seconds < SECONDS_MAX ? seconds : SECONDS_MAX) * MRT_SECOND);
 }
 
 const char *mrt_k8s_holder(struct json_object *json)

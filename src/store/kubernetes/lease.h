@@ -10,7 +10,9 @@
  * its resourceVersion and uid make the server refuse the write if the object is another by now.
  *
  * The reader's own clock decides whether a record still counts: it does for its
- * leaseDurationSeconds since this reader first saw it. No time that a record names is compared.
+ * leaseDurationSeconds since this reader first saw it. No time that a record names is compared. A
+ * record without that number counts for client-go's default, or for the reader's own lease if that
+ * is longer.
  */
 #ifndef MRT_STORE_KUBERNETES_LEASE_H
 #define MRT_STORE_KUBERNETES_LEASE_H
@@ -21,11 +23,13 @@
 
 #define MRT_K8S_PREFIX "mortise.dev/"
 #define MRT_K8S_LABEL MRT_K8S_PREFIX "lock"
+#define MRT_K8S_UNSTATED (15 * MRT_SECOND)
 
 struct mrt_k8s_lease {
     struct json_object *json; /* NULL: there is none */
     bool known;               /* `json` is how it was when it was last read or written */
     mrt_time seen;            /* when this record was first seen */
+    mrt_time unstated;        /* how long a record counts that does not say it */
     int64_t floor;            /* one more than the largest leaseTransitions that was seen, or 0 */
 };
 

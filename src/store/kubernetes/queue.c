@@ -31,6 +31,8 @@ static struct mrt_k8s_queue *make_queue(struct mrt_k8s_store *store, const char 
     if (!queue)
         return NULL;
     queue->store = store;
+    queue->lease.unstated =
+        store->address.lease < MRT_K8S_UNSTATED ? MRT_K8S_UNSTATED : store->address.lease;
     memcpy(queue->full, full, size);
     mrt_k8s_name(full, queue->name);
     TAILQ_INIT(&queue->jobs);
