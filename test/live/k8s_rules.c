@@ -14,8 +14,9 @@
 #include "live/k8s_stray.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #define LONG (5 * MRT_SECOND)
@@ -24,6 +25,16 @@
 
 static const char *uri;
 static struct port_client holder, waiter;
+
+/* The wall clock stands still there; 0: it does not. In the place of the C library's. */
+static time_t still;
+int clock_gettime(clockid_t clock, struct timespec *time)
+{
+    long result = syscall(SYS_clock_gettime, clock, time);
+    if (clock == CLOCK_REALTIME && still)
+        *time = (struct timespec){.tv_sec = still};
+    return (int)result;
+}
 
 /* A lock of this test alone; its Lease has the same name. */
 static const char *lock;
@@ -44,6 +55,7 @@ static int open_both(void **state)
 static int close_both(void **state)
 {
     (void)state;
+    still = 0;
     stray_end();
     port_close(&holder);
     port_close(&waiter);
@@ -170,6 +182,24 @@ static void test_a_renewal_that_never_arrives_proves_nothing(void **state)
     assert_int_equal(renew(&holder).type, MRT_RENEWED); /* of the session: a ticket is lost */
     assert_int_equal(port_refresh(&holder, lock, &view).type, MRT_GONE);
     assert_string_equal(spec_text("holderIdentity"), "robber");
+}
+
+/* A change of the whole second, too: client-go reads no more of the time. */
+static void test_renewals_differ_though_the_wall_clock_stands_still(void **state)
+{
+    (void)state;
+    char first[32], second[32];
+    still = 1800000000;
+    assert_true(is_granted(port_append(&holder, lock, port_id())));
+    snprintf(first, sizeof first, "%s", spec_text("renewTime"));
+    assert_int_equal(renew(&holder).type, MRT_RENEWED);
+    snprintf(second, sizeof second, "%s", spec_text("renewTime"));
+    assert_string_not_equal(first, second);
+    still -= 1; /* stepped back */
+    port_wait(&holder, MRT_STOPPED, (struct mrt_id){0, 0}, MRT_SECOND, NULL);
+    assert_int_equal(renew(&holder).type, MRT_RENEWED);
+    assert_true(strcmp(spec_text("renewTime"), second) > 0);
+    assert_memory_not_equal(spec_text("renewTime"), first, strlen("2027-01-15T08:00:00"));
 }
 
 /* The RENEW would prove a hold that it has not written. */
@@ -360,6 +390,7 @@ static const struct CMUnitTest tests[] = {
     TEST(test_a_release_that_comes_late_ends_no_other_hold),
     TEST(test_a_renewal_whose_answer_was_lost_is_written_once_more),
     TEST(test_a_renewal_that_never_arrives_proves_nothing),
+    TEST(test_renewals_differ_though_the_wall_clock_stands_still),
     TEST(test_a_grant_behind_a_renew_is_written_once_more),
     TEST(test_an_event_of_a_former_state_wakes_nobody),
     TEST(test_a_record_counts_for_its_time_since_its_newest_change),

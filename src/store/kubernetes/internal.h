@@ -89,6 +89,7 @@ struct mrt_k8s_ticket {
     bool told;     /* it has been woken, or a command of it is under way */
     bool watch_closely;
     uint64_t revoked; /* the newest request that was told */
+    int64_t ahead;    /* the wall clock, of the monotonic one */
     mrt_time sent;    /* when the newest write was sent that made it the holder; 0: none */
     struct mrt_rest_call *renewal;
     mrt_time renewing; /* when the write under way was sent */

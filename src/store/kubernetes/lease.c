@@ -26,7 +26,7 @@ static struct json_object *annotations_of(struct json_object *json)
     return mrt_rest_member(mrt_rest_member(json, "metadata"), "annotations");
 }
 
-/* Whatever takes a server's place may send any number. */
+/* A server of another kind, or a proxy, may send any number. */
 static int64_t transitions_of(struct json_object *json)
 {
     int64_t transitions = mrt_rest_number(spec_of(json), "leaseTransitions");
@@ -174,15 +174,31 @@ static bool add_note(struct json_object *json, const char *name, const char *tex
     return annotations && (!*text || add_text(annotations, full, text));
 }
 
-static bool add_time(struct json_object *json, const char *name)
+/* The wall clock's time, in ns since 1970. */
+static int64_t wall_now(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (int64_t)now.tv_sec * MRT_SECOND + now.tv_nsec;
+}
+
+int64_t mrt_k8s_rising_time(int64_t *ahead)
+{
+    mrt_time now = mrt_time_now();
+    int64_t lead = wall_now() - now;
+    if (lead > *ahead)
+        *ahead = lead;
+    return now + *ahead;
+}
+
+static bool add_time(struct json_object *json, const char *name, int64_t time)
 {
     char text[TIME_SIZE], whole[TIME_SIZE];
-    struct timespec now;
+    time_t seconds = (time_t)(time / MRT_SECOND);
     struct tm parts;
-    clock_gettime(CLOCK_REALTIME, &now);
-    gmtime_r(&now.tv_sec, &parts);
+    gmtime_r(&seconds, &parts);
     strftime(whole, sizeof whole, "%Y-%m-%dT%H:%M:%S", &parts);
-    snprintf(text, sizeof text, "%.24s.%06dZ", whole, (int)(now.tv_nsec / 1000 % 1000000));
+    snprintf(text, sizeof text, "%.24s.%06dZ", whole, (int)(time / 1000 % 1000000));
     return add_text(part_of(json, "spec"), name, text);
 }
 
@@ -236,7 +252,7 @@ struct json_object *mrt_k8s_taken(struct json_object *old, const char *name, int
     write_identity(holding->ticket, identity);
     bool fine = json && add_text(part_of(json, "spec"), "holderIdentity", identity) &&
                 (!old || add_number(json, "leaseTransitions", transitions + 1)) &&
-                add_time(json, "acquireTime") &&
+                add_time(json, "acquireTime", holding->time) &&
                 add_text(part_of(part_of(json, "metadata"), "labels"), MRT_K8S_LABEL, "1") &&
                 add_note(json, "name", holding->full) && add_note(json, "holder", identity) &&
                 add_note(json, "kind", holding->kind) && add_note(json, "owner", holding->owner) &&
@@ -249,16 +265,19 @@ struct json_object *mrt_k8s_taken(struct json_object *old, const char *name, int
 struct json_object *mrt_k8s_renewed(struct json_object *old, const struct mrt_k8s_holding *holding)
 {
     struct json_object *json = copy(old);
-    return checked(json, json && add_time(json, "renewTime") && add_value(json, holding) &&
+    return checked(json, json && add_time(json, "renewTime", holding->time) &&
+                             add_value(json, holding) &&
                              add_number(json, "leaseDurationSeconds", holding->seconds));
 }
 
 struct json_object *mrt_k8s_released(struct json_object *old)
 {
+    int64_t now = wall_now();
     struct json_object *json = copy(old);
     return checked(json, json && add_text(part_of(json, "spec"), "holderIdentity", "") &&
                              add_number(json, "leaseDurationSeconds", 1) &&
-                             add_time(json, "renewTime") && add_time(json, "acquireTime"));
+                             add_time(json, "renewTime", now) &&
+                             add_time(json, "acquireTime", now));
 }
 
 struct json_object *mrt_k8s_revoking(struct json_object *old)

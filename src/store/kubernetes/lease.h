@@ -58,12 +58,19 @@ uint64_t mrt_k8s_revoked(struct json_object *json);
    memory. */
 char *mrt_k8s_value(struct json_object *json, size_t *size);
 
+/* The wall clock's time in ns, but one that rises with the monotonic clock: a renewal that wrote
+   the same record again would be none to those who watch. `*ahead` is by how much the wall clock
+   was ahead of that at most; 0 at first. client-go compares whole seconds alone, so they rise, too.
+ */
+int64_t mrt_k8s_rising_time(int64_t *ahead);
+
 struct mrt_k8s_holding {
     struct mrt_id ticket;
     const char *full, *kind, *owner;
     const void *value; /* NULL: none */
     size_t value_size;
     int64_t seconds;
+    int64_t time; /* of this write */
 };
 /* An object to write, which the caller puts. NULL: no memory. `old` NULL: a new object, whose
    leaseTransitions is `floor`. */

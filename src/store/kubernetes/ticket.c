@@ -47,7 +47,7 @@ struct mrt_k8s_ticket *mrt_k8s_ticket_make(struct mrt_k8s_job *job, struct mrt_k
     return ticket;
 }
 
-struct mrt_k8s_holding mrt_k8s_holding_of(const struct mrt_k8s_ticket *ticket)
+struct mrt_k8s_holding mrt_k8s_holding_of(struct mrt_k8s_ticket *ticket)
 {
     const struct mrt_k8s_store *store = ticket->queue->store;
     return (struct mrt_k8s_holding){.ticket = ticket->id,
@@ -56,7 +56,8 @@ struct mrt_k8s_holding mrt_k8s_holding_of(const struct mrt_k8s_ticket *ticket)
                                     .owner = store->owner,
                                     .value = ticket->value,
                                     .value_size = ticket->value_size,
-                                    .seconds = store->address.lease / MRT_SECOND};
+                                    .seconds = store->address.lease / MRT_SECOND,
+                                    .time = mrt_k8s_rising_time(&ticket->ahead)};
 }
 
 /* ----------------------------------------------------------------- requests */

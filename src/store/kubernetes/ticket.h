@@ -15,8 +15,8 @@ typedef void mrt_k8s_step(struct mrt_k8s_job *job, struct mrt_k8s_ticket *ticket
 void mrt_k8s_go_on(struct mrt_k8s_job *job);
 /* Writes it, then the same. Takes the object, NULL: no memory. */
 void mrt_k8s_write(struct mrt_k8s_job *job, struct json_object *json);
-/* A ticket's part of what is written. */
-struct mrt_k8s_holding mrt_k8s_holding_of(const struct mrt_k8s_ticket *ticket);
+/* A ticket's part of what is written now. */
+struct mrt_k8s_holding mrt_k8s_holding_of(struct mrt_k8s_ticket *ticket);
 
 /* The ticket that an APPEND makes; NULL: no memory. */
 struct mrt_k8s_ticket *mrt_k8s_ticket_make(struct mrt_k8s_job *job,
