@@ -367,6 +367,18 @@ static void test_the_last_transition_is_not_overrun(void **state)
     assert_int_equal(view.fence, 1);
 }
 
+/* The API server's own coordinator chooses its holder. */
+static void test_a_lease_with_a_strategy_is_refused(void **state)
+{
+    (void)state;
+    lease_write(&waiter, lock, "{\"strategy\": \"OldestEmulationVersion\"}");
+    refuses_to_take(MORTISE_EMISMATCH, "strategy OldestEmulationVersion");
+    lease_write(&waiter, lock, "{\"holderIdentity\": \"chosen\", \"leaseDurationSeconds\": 9}");
+    refuses_to_take(MORTISE_EMISMATCH, "strategy OldestEmulationVersion");
+    assert_int_equal(port_observe(&holder, lock, (struct mrt_id){0, 0}).type, MRT_HOLDER);
+    assert_string_equal(holder.value, "chosen");
+}
+
 static void test_transitions_that_no_server_has_are_not_added_to(void **state)
 {
     (void)state;
@@ -400,6 +412,7 @@ static const struct CMUnitTest tests[] = {
     TEST(test_a_holder_behind_a_deletion_has_a_larger_fence),
     TEST(test_notes_of_a_former_holder_do_not_count),
     TEST(test_the_last_transition_is_not_overrun),
+    TEST(test_a_lease_with_a_strategy_is_refused),
     TEST(test_transitions_that_no_server_has_are_not_added_to),
 };
 

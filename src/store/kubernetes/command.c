@@ -106,6 +106,20 @@ static void take(struct mrt_k8s_job *job, struct mrt_k8s_ticket *ticket)
                  queue->name);
 }
 
+/* A Lease that the API server gives away. True: the job is answered. */
+static bool is_coordinated(struct mrt_k8s_job *job, struct mrt_k8s_ticket *ticket)
+{
+    const char *strategy = mrt_k8s_strategy(job->queue->lease.json);
+    if (!*strategy)
+        return false;
+    put_down(job, ticket);
+    mrt_k8s_fail(job, MORTISE_EMISMATCH,
+                 "the Lease %.80s has the strategy %.40s: the API server's coordinator chooses its "
+                 "holder, and mortise is no candidate there: use another name",
+                 job->queue->name, strategy);
+    return true;
+}
+
 static void step_wanting(struct mrt_k8s_job *job, struct mrt_k8s_ticket *ticket)
 {
     struct mrt_k8s_queue *queue = job->queue;
@@ -114,7 +128,7 @@ static void step_wanting(struct mrt_k8s_job *job, struct mrt_k8s_ticket *ticket)
         step_owned(job, ticket);
     } else if (ticket->held) {
         drop(job, ticket, MRT_GONE);
-    } else if (is_mismatch(job, ticket)) {
+    } else if (is_mismatch(job, ticket) || is_coordinated(job, ticket)) {
         return;
     } else if (mrt_k8s_queue_is_free(queue, mrt_time_now())) {
         take(job, ticket);

@@ -96,6 +96,11 @@ bool mrt_k8s_is_used_up(struct json_object *json)
     return transitions_of(json) == TRANSITIONS_MAX;
 }
 
+const char *mrt_k8s_strategy(struct json_object *json)
+{
+    return mrt_rest_string(spec_of(json), "strategy");
+}
+
 int64_t mrt_k8s_since(struct json_object *json)
 {
     struct tm parts = {0};

@@ -47,6 +47,8 @@ const char *mrt_k8s_version(struct json_object *json);
 uint64_t mrt_k8s_fence(struct json_object *json);
 /* Whether its leaseTransitions cannot rise any more. */
 bool mrt_k8s_is_used_up(struct json_object *json);
+/* The rule by which the API server's own coordinator chooses the holder; "": it does not. */
+const char *mrt_k8s_strategy(struct json_object *json);
 /* When it was acquired, in ms since 1970; 0: not known. */
 int64_t mrt_k8s_since(struct json_object *json);
 /* The lock's full name; without an annotation the Lease's. */
