@@ -246,6 +246,21 @@ static void test_an_event_of_a_former_state_wakes_nobody(void **state)
     assert_false(mrt_k8s_queue_is_free(queue_of(&waiter), mrt_time_now()));
 }
 
+static void test_an_event_of_a_deleted_lease_is_not_the_next_ones(void **state)
+{
+    (void)state;
+    lease_write(&waiter, lock, "{}");
+    struct json_object *former = lease_read(&waiter, lock), *again = json_object_get(former);
+    lease_delete(&waiter, lock);
+    assert_true(is_granted(port_append(&holder, lock, port_id())));
+    struct mrt_event view = port_append(&waiter, lock, port_id());
+    assert_true(waits(view));
+    watch_shows(&waiter, "MODIFIED", former);
+    watch_shows(&waiter, "DELETED", again);
+    assert_false(port_wait_told(&waiter, view.ticket, SHORT));
+    assert_false(mrt_k8s_queue_is_free(queue_of(&waiter), mrt_time_now()));
+}
+
 static void test_a_record_counts_for_its_time_since_its_newest_change(void **state)
 {
     (void)state;
@@ -405,6 +420,7 @@ static const struct CMUnitTest tests[] = {
     TEST(test_renewals_differ_though_the_wall_clock_stands_still),
     TEST(test_a_grant_behind_a_renew_is_written_once_more),
     TEST(test_an_event_of_a_former_state_wakes_nobody),
+    TEST(test_an_event_of_a_deleted_lease_is_not_the_next_ones),
     TEST(test_a_record_counts_for_its_time_since_its_newest_change),
     TEST(test_a_record_that_says_no_time_counts_for_some),
     TEST(test_a_deletion_ends_a_hold),

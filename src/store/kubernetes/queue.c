@@ -245,14 +245,15 @@ static void compare(struct mrt_k8s_queue *queue, mrt_time now)
             mrt_k8s_observer_drop(queue, observer);
 }
 
-/* Whether a later state of this object is known: a watch and an answer may overtake each other. */
+/* Whether a later state of this lock is known: a watch and an answer may overtake each other. The
+   versions of all Leases are one row of numbers, so those of an object that was deleted are smaller
+   than those of the next by its name. */
 static bool is_old(const struct mrt_k8s_queue *queue, struct json_object *json)
 {
     struct json_object *known = queue->lease.json;
     struct json_object *old = mrt_rest_member(known, "metadata");
     struct json_object *new = mrt_rest_member(json, "metadata");
     return !queue->refuted &&
-           strcmp(mrt_rest_string(old, "uid"), mrt_rest_string(new, "uid")) == 0 &&
            mrt_rest_number(new, "resourceVersion") < mrt_rest_number(old, "resourceVersion");
 }
 
