@@ -40,6 +40,25 @@ load kubernetes
     next_is_alone
 }
 
+@test "K8-06 an object that is no Lease is no free lock to an operator either" {
+    start_holder shown
+    fault get shown foreign '"times": -1'
+    fault list "" foreign '"times": -1'
+    fails_with 69 "$MORTISE" ls shown
+    [[ "$output" == *"no Lease"* ]]
+    fails_with 69 "$MORTISE" ls
+    fails_with 69 "$MORTISE" break shown --fence 1
+    fake DELETE faults
+    run -0 "$MORTISE" ls shown
+    [[ "$output" == *shown* ]]
+    fault update shown foreign '"times": -1'
+    fails_with 69 "$MORTISE" break shown --fence 1
+    [[ "$output" == *"may have been done"* ]]
+    fake DELETE faults
+    is_lost
+    is_held_by shown ""
+}
+
 @test "K8-07 a release whose answer is lost leaves the lock free" {
     start_holder left
     fault update left lose-reply

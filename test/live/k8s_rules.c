@@ -340,6 +340,58 @@ static void test_notes_of_a_former_holder_do_not_count(void **state)
 
 /* ------------------------------------------------------------ odd servers */
 
+static void set_kind(struct json_object *json)
+{
+    json_object_object_add(json, "kind", json_object_new_string("Status"));
+    json_object_object_del(json, "spec");
+}
+
+static void set_name(struct json_object *json)
+{
+    json_object_object_add(mrt_rest_member(json, "metadata"), "name",
+                           json_object_new_string("another"));
+    json_object_object_del(json, "spec");
+}
+
+/* An answer that is JSON, and says 200, but is not of this Lease. */
+static void test_an_answer_that_is_no_lease_is_not_believed(void **state)
+{
+    (void)state;
+    static stray_changer *const changers[] = {set_kind, set_name};
+    stray_change(&waiter, "GET", set_kind, 1);
+    assert_int_equal(port_start(&waiter).type, MRT_FAILED);
+    struct mrt_event held = port_append(&holder, lock, port_id());
+    for (int i = 0; i < 2; i++) {
+        struct mrt_id ticket = port_id();
+        stray_change(&waiter, "GET", changers[i], ALL);
+        assert_int_equal(port_append(&waiter, lock, ticket).type, MRT_UNKNOWN);
+        stray_change(&waiter, "GET", changers[i], 1);
+        assert_int_equal(port_append(&waiter, lock, ticket).type, MRT_UNKNOWN);
+        assert_true(waits(port_append(&waiter, lock, ticket)));
+        watch_shows(&waiter, "MODIFIED", json_object_new_object());
+        assert_false(mrt_k8s_queue_is_free(queue_of(&waiter), mrt_time_now()));
+        assert_int_equal(port_remove(&waiter, lock, ticket, 0).type, MRT_REMOVED);
+        stray_change(&holder, "PUT", changers[i], 1);
+        assert_int_equal(renew(&holder).type, MRT_RENEWED);
+        stray_change(&holder, "PUT", changers[i], ALL);
+        assert_int_equal(renew(&holder).type, MRT_UNKNOWN);
+    }
+    stray_lead(&holder, "PUT", STRAY_NOT, ALL);
+    assert_int_equal(port_refresh(&holder, lock, &held).type, MRT_VIEW);
+}
+
+static void test_a_creation_that_is_answered_by_something_else_is_recognised(void **state)
+{
+    (void)state;
+    stray_change(&holder, "POST", set_kind, 1);
+    struct mrt_event view = port_append(&holder, lock, port_id());
+    assert_true(is_granted(view));
+    assert_int_equal(view.fence, 1);
+    stray_change(&holder, "PUT", set_name, 1);
+    assert_int_equal(port_remove(&holder, lock, view.ticket, view.fence).type, MRT_REMOVED);
+    assert_true(is_free());
+}
+
 static void set_spec(struct json_object *json, const char *field, struct json_object *value)
 {
     json_object_object_add(mrt_rest_member(json, "spec"), field, value);
@@ -427,6 +479,8 @@ static const struct CMUnitTest tests[] = {
     TEST(test_watches_that_end_by_an_error_pause),
     TEST(test_a_holder_behind_a_deletion_has_a_larger_fence),
     TEST(test_notes_of_a_former_holder_do_not_count),
+    TEST(test_an_answer_that_is_no_lease_is_not_believed),
+    TEST(test_a_creation_that_is_answered_by_something_else_is_recognised),
     TEST(test_the_last_transition_is_not_overrun),
     TEST(test_a_lease_with_a_strategy_is_refused),
     TEST(test_transitions_that_no_server_has_are_not_added_to),

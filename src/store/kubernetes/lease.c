@@ -81,6 +81,18 @@ bool mrt_k8s_ticket_of(const char *holder, struct mrt_id *ticket)
     return strncmp(holder, IDENTITY, skipped) == 0 && mrt_id_parse(holder + skipped, ticket);
 }
 
+bool mrt_k8s_is_lease(struct json_object *json, const char *name)
+{
+    struct json_object *metadata = mrt_rest_member(json, "metadata");
+    return strcmp(mrt_rest_string(json, "kind"), "Lease") == 0 &&
+           strcmp(mrt_rest_string(metadata, "name"), name) == 0;
+}
+
+bool mrt_k8s_is_list(struct json_object *json)
+{
+    return strcmp(mrt_rest_string(json, "kind"), "LeaseList") == 0;
+}
+
 const char *mrt_k8s_version(struct json_object *json)
 {
     return mrt_rest_string(mrt_rest_member(json, "metadata"), "resourceVersion");

@@ -43,6 +43,10 @@ const char *mrt_k8s_holder(struct json_object *json);
 bool mrt_k8s_is_holder(struct json_object *json, struct mrt_id ticket);
 /* The ticket that an identity of ours names. */
 bool mrt_k8s_ticket_of(const char *holder, struct mrt_id *ticket);
+/* Whether it is the Lease of this name. */
+bool mrt_k8s_is_lease(struct json_object *json, const char *name);
+/* Whether it is a list of Leases; those in it do not say what they are. */
+bool mrt_k8s_is_list(struct json_object *json);
 const char *mrt_k8s_version(struct json_object *json);
 uint64_t mrt_k8s_fence(struct json_object *json);
 /* Whether its leaseTransitions cannot rise any more. */

@@ -50,12 +50,21 @@ static void close_operation(struct operation *operation)
     mrt_k8s_wire_close(&operation->wire);
 }
 
+static int say_foreign(const struct operation *operation)
+{
+    return mrt_error(MORTISE_ESTORE, "Kubernetes: %s: the answer is no Lease",
+                     operation->address->shown);
+}
+
 static int read_leases(struct operation *operation, const char *name, const char *query)
 {
     char target[MRT_K8S_TARGET_SIZE];
     mrt_k8s_target(operation->address, name, query, target);
     const struct mrt_rest_request request = {.method = "GET", .path = target};
-    return mrt_rest_ask(&operation->ask, request, NULL);
+    int error = mrt_rest_ask(&operation->ask, request, NULL);
+    struct json_object *json = operation->ask.json;
+    bool fine = name ? mrt_k8s_is_lease(json, name) : mrt_k8s_is_list(json);
+    return error || fine ? error : say_foreign(operation);
 }
 
 /* ------------------------------------------------------------------ the list */
@@ -174,7 +183,11 @@ static int write_lease(struct operation *operation, const char *lease, struct js
     mrt_rest_add(&text, "%s", json_object_to_json_string_ext(json, JSON_C_TO_STRING_PLAIN));
     json_object_put(json);
     const struct mrt_rest_request request = {.method = "PUT", .path = target, .once = true};
-    return mrt_rest_ask(&operation->ask, request, &text);
+    int error = mrt_rest_ask(&operation->ask, request, &text);
+    if (error || mrt_k8s_is_lease(operation->ask.json, lease))
+        return error;
+    operation->ask.unknown = true;
+    return say_foreign(operation);
 }
 
 /* Changes the Lease if exactly this grant holds it; a request may be for whoever does (0). */

@@ -295,6 +295,10 @@ static void on_line(void *argument, const struct mrt_rest_reply *reply)
         queue->broken = true; /* the version is too old, or the server has no more */
         return;
     }
+    if (strcmp(type, "BOOKMARK") != 0 && !mrt_k8s_is_lease(object, queue->name)) {
+        queue->broken = true;
+        return;
+    }
     queue->failures = 0;
     if (strcmp(type, "BOOKMARK") == 0)
         snprintf(queue->version, sizeof queue->version, "%s", mrt_k8s_version(object));
@@ -338,7 +342,7 @@ static void on_listed(void *argument, const struct mrt_rest_reply *reply)
     struct mrt_k8s_queue *queue = argument;
     const char *version = mrt_k8s_version(reply->json);
     struct json_object *items = mrt_rest_member(reply->json, "items");
-    if (reply->outcome != MRT_REST_DONE || !*version) {
+    if (reply->outcome != MRT_REST_DONE || !*version || !mrt_k8s_is_list(reply->json)) {
         on_end(argument, reply);
         return;
     }

@@ -27,6 +27,10 @@ static void on_started(void *argument, const struct mrt_rest_reply *reply)
     struct mrt_k8s_job *job = argument;
     struct mrt_k8s_store *store = job->store;
     struct mrt_k8s_session *session = mrt_k8s_session_find(store, job->job.command.session);
+    if (reply->outcome == MRT_REST_DONE && !mrt_k8s_is_list(reply->json)) {
+        mrt_k8s_fail(job, MORTISE_EUNREACHABLE, "the answer is no list of Leases");
+        return;
+    }
     if (reply->outcome != MRT_REST_DONE) {
         bool unknown = reply->outcome == MRT_REST_UNKNOWN;
         bool absent = reply->error == MORTISE_ENOTHELD;

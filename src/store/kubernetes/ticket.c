@@ -96,6 +96,17 @@ static struct mrt_rest_call *send_write(struct mrt_k8s_queue *queue, struct json
     return mrt_rest_send(&queue->store->wire.rest, &request, &text);
 }
 
+/* The reply, or an unknown outcome in its place: a proxy may have answered something else. */
+static const struct mrt_rest_reply *sift(const struct mrt_k8s_queue *queue,
+                                         const struct mrt_rest_reply *reply)
+{
+    static const struct mrt_rest_reply foreign = {
+        .outcome = MRT_REST_UNKNOWN, .error = MORTISE_ESTORE, .text = "the answer is no Lease"};
+    bool is_foreign =
+        reply->outcome == MRT_REST_DONE && !mrt_k8s_is_lease(reply->json, queue->name);
+    return is_foreign ? &foreign : reply;
+}
+
 /* Notes the Lease that a read has found, or that there is none; false: the read has failed. */
 static bool take_read(struct mrt_k8s_queue *queue, const struct mrt_rest_reply *reply)
 {
@@ -153,9 +164,10 @@ static void no_memory(struct mrt_k8s_job *job)
     give_up(job, &reply);
 }
 
-static void on_read(void *argument, const struct mrt_rest_reply *reply)
+static void on_read(void *argument, const struct mrt_rest_reply *answer)
 {
     struct mrt_k8s_job *job = argument;
+    const struct mrt_rest_reply *reply = sift(job->queue, answer);
     if (take_read(job->queue, reply))
         mrt_k8s_go_on(job);
     else
@@ -171,10 +183,11 @@ void mrt_k8s_go_on(struct mrt_k8s_job *job)
         no_memory(job);
 }
 
-static void on_written(void *argument, const struct mrt_rest_reply *reply)
+static void on_written(void *argument, const struct mrt_rest_reply *answer)
 {
     struct mrt_k8s_job *job = argument;
     struct mrt_k8s_queue *queue = job->queue;
+    const struct mrt_rest_reply *reply = sift(queue, answer);
     struct mrt_k8s_ticket *ticket = mrt_k8s_ticket_find(job);
     bool created = !queue->lease.json && reply->error == MORTISE_ENOTHELD;
     bool unknown = reply->outcome == MRT_REST_UNKNOWN;
@@ -218,9 +231,10 @@ static void note_failure(struct mrt_k8s_ticket *ticket, const struct mrt_rest_re
     snprintf(session->detail, sizeof session->detail, "Kubernetes: %.200s", reply->text);
 }
 
-static void on_renewal_read(void *argument, const struct mrt_rest_reply *reply)
+static void on_renewal_read(void *argument, const struct mrt_rest_reply *answer)
 {
     struct mrt_k8s_ticket *ticket = argument;
+    const struct mrt_rest_reply *reply = sift(ticket->queue, answer);
     ticket->renewal = NULL;
     if (!take_read(ticket->queue, reply)) {
         note_failure(ticket, reply);
@@ -232,11 +246,12 @@ static void on_renewal_read(void *argument, const struct mrt_rest_reply *reply)
     }
 }
 
-static void on_renewed(void *argument, const struct mrt_rest_reply *reply)
+static void on_renewed(void *argument, const struct mrt_rest_reply *answer)
 {
-    static const struct mrt_rest_reply foreign = {.outcome = MRT_REST_UNKNOWN,
-                                                  .text = "the answers are no Lease"};
+    static const struct mrt_rest_reply others = {.outcome = MRT_REST_UNKNOWN,
+                                                 .text = "the answers name another holder"};
     struct mrt_k8s_ticket *ticket = argument;
+    const struct mrt_rest_reply *reply = sift(ticket->queue, answer);
     ticket->renewal = NULL;
     bool done = reply->outcome == MRT_REST_DONE;
     if (done && mrt_k8s_is_holder(reply->json, ticket->id)) {
@@ -250,7 +265,7 @@ static void on_renewed(void *argument, const struct mrt_rest_reply *reply)
         ++ticket->renewals < MRT_K8S_TRIES_MAX)
         renew(ticket);
     else
-        note_failure(ticket, done ? &foreign : reply);
+        note_failure(ticket, done ? &others : reply);
 }
 
 /* The Lease may be another by now: then the server refuses the write, and the Lease is read. */
