@@ -135,6 +135,19 @@ static void test_a_ticket_whose_write_comes_late_is_nobodys(void **state)
     assert_true(is_free());
 }
 
+static void test_a_ticket_whose_creation_comes_late_is_nobodys(void **state)
+{
+    (void)state;
+    struct mrt_id ticket = port_id();
+    stray_lead(&holder, "POST", STRAY_LATE, ALL);
+    assert_int_equal(port_append(&holder, lock, ticket).type, MRT_UNKNOWN);
+    stray_lead(&holder, "POST", STRAY_NOT, ALL);
+    assert_int_equal(port_remove(&holder, lock, ticket, 0).type, MRT_REMOVED);
+    assert_int_equal(late_arrives(&waiter), MORTISE_ECONFLICT);
+    assert_true(is_free());
+    assert_true(is_granted(port_try(&waiter, lock, port_id())));
+}
+
 static void test_of_a_session_that_ends_no_late_write_is_done(void **state)
 {
     (void)state;
@@ -465,6 +478,7 @@ static void test_transitions_that_no_server_has_are_not_added_to(void **state)
 static const struct CMUnitTest tests[] = {
     TEST(test_an_own_creation_whose_answer_was_lost_is_recognised),
     TEST(test_a_ticket_whose_write_comes_late_is_nobodys),
+    TEST(test_a_ticket_whose_creation_comes_late_is_nobodys),
     TEST(test_of_a_session_that_ends_no_late_write_is_done),
     TEST(test_a_release_that_comes_late_ends_no_other_hold),
     TEST(test_a_renewal_whose_answer_was_lost_is_written_once_more),

@@ -142,17 +142,19 @@ static void step_wanting(struct mrt_k8s_job *job, struct mrt_k8s_ticket *ticket)
 /* ------------------------------------------------------------------ leaving */
 
 /* A write of this ticket that may still be under way is refused once the Lease has been written
-   anew. */
+   anew, or is there: in the place of one that it may still create, an empty one is created. */
 static void step_leaving(struct mrt_k8s_job *job, struct mrt_k8s_ticket *ticket)
 {
-    struct json_object *json = job->queue->lease.json;
-    bool outstanding = ticket && ticket->doubtful && json && !*mrt_k8s_holder(json);
+    struct mrt_k8s_queue *queue = job->queue;
+    struct json_object *json = queue->lease.json;
+    bool outstanding = ticket && ticket->doubtful && !*mrt_k8s_holder(json);
     if (!ticket) {
         mrt_k8s_answer(job, MRT_REMOVED);
     } else if (outstanding || mrt_k8s_is_holder(json, ticket->id)) {
         ticket->doubtful = false;
-        job->queue->released = mrt_time_now();
-        mrt_k8s_write(job, mrt_k8s_released(json));
+        queue->released = mrt_time_now();
+        mrt_k8s_write(job, json ? mrt_k8s_released(json)
+                                : mrt_k8s_empty(queue->name, queue->lease.floor));
     } else {
         drop(job, ticket, MRT_REMOVED);
     }

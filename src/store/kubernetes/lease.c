@@ -297,6 +297,14 @@ struct json_object *mrt_k8s_released(struct json_object *old)
                              add_time(json, "acquireTime", now));
 }
 
+struct json_object *mrt_k8s_empty(const char *name, int64_t floor)
+{
+    struct json_object *json = make(name, floor);
+    struct json_object *empty = json ? mrt_k8s_released(json) : NULL;
+    json_object_put(json);
+    return empty;
+}
+
 struct json_object *mrt_k8s_revoking(struct json_object *old)
 {
     char count[24];

@@ -84,6 +84,8 @@ struct json_object *mrt_k8s_taken(struct json_object *old, const char *name, int
                                   const struct mrt_k8s_holding *holding);
 struct json_object *mrt_k8s_renewed(struct json_object *old, const struct mrt_k8s_holding *holding);
 struct json_object *mrt_k8s_released(struct json_object *old);
+/* A new object that nobody holds. */
+struct json_object *mrt_k8s_empty(const char *name, int64_t floor);
 /* One more request to give it up. */
 struct json_object *mrt_k8s_revoking(struct json_object *old);
 
