@@ -473,6 +473,42 @@ static void test_transitions_that_no_server_has_are_not_added_to(void **state)
     assert_int_equal(event.fence, 2);
 }
 
+static void set_free(struct json_object *json)
+{
+    set_spec(json, "holderIdentity", json_object_new_string(""));
+}
+
+/* It is no refusal: the engine repeats the command later. */
+static void test_a_command_that_never_comes_through_is_repeated_later(void **state)
+{
+    (void)state;
+    struct mrt_id ticket = port_id();
+    lease_write(&waiter, lock, "{}");
+    stray_lead(&holder, "PUT", STRAY_REFUSED, ALL);
+    assert_int_equal(port_append(&holder, lock, ticket).type, MRT_UNKNOWN);
+    assert_in_range(stray_count(), 2, 20);
+    stray_change(&holder, "PUT", set_free, ALL);
+    assert_int_equal(port_append(&holder, lock, ticket).type, MRT_UNKNOWN);
+    assert_in_range(stray_count(), 2, 20);
+    stray_lead(&holder, "PUT", STRAY_REFUSED, 3);
+    assert_true(is_granted(port_append(&holder, lock, ticket)));
+}
+
+/* The removals before have not barred the write. */
+static void test_a_removal_that_never_comes_through_still_bars(void **state)
+{
+    (void)state;
+    struct mrt_id ticket = port_id();
+    lease_write(&waiter, lock, "{}");
+    stray_lead(&holder, "PUT", STRAY_LATE, ALL);
+    assert_int_equal(port_append(&holder, lock, ticket).type, MRT_UNKNOWN);
+    assert_int_equal(port_remove(&holder, lock, ticket, 0).type, MRT_UNKNOWN);
+    stray_lead(&holder, "PUT", STRAY_NOT, ALL);
+    assert_int_equal(port_remove(&holder, lock, ticket, 0).type, MRT_REMOVED);
+    assert_int_equal(late_arrives(&waiter), MORTISE_ECONFLICT);
+    assert_true(is_free());
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_both, close_both)
 
 static const struct CMUnitTest tests[] = {
@@ -495,6 +531,8 @@ static const struct CMUnitTest tests[] = {
     TEST(test_notes_of_a_former_holder_do_not_count),
     TEST(test_an_answer_that_is_no_lease_is_not_believed),
     TEST(test_a_creation_that_is_answered_by_something_else_is_recognised),
+    TEST(test_a_command_that_never_comes_through_is_repeated_later),
+    TEST(test_a_removal_that_never_comes_through_still_bars),
     TEST(test_the_last_transition_is_not_overrun),
     TEST(test_a_lease_with_a_strategy_is_refused),
     TEST(test_transitions_that_no_server_has_are_not_added_to),

@@ -151,7 +151,6 @@ static void step_leaving(struct mrt_k8s_job *job, struct mrt_k8s_ticket *ticket)
     if (!ticket) {
         mrt_k8s_answer(job, MRT_REMOVED);
     } else if (outstanding || mrt_k8s_is_holder(json, ticket->id)) {
-        ticket->doubtful = false;
         queue->released = mrt_time_now();
         mrt_k8s_write(job, json ? mrt_k8s_released(json)
                                 : mrt_k8s_empty(queue->name, queue->lease.floor));

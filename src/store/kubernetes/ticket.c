@@ -191,9 +191,10 @@ static void on_written(void *argument, const struct mrt_rest_reply *answer)
     struct mrt_k8s_ticket *ticket = mrt_k8s_ticket_find(job);
     bool created = !queue->lease.json && reply->error == MORTISE_ENOTHELD;
     bool unknown = reply->outcome == MRT_REST_UNKNOWN;
-    bool again = ++job->tries < MRT_K8S_TRIES_MAX;
-    if (reply->outcome == MRT_REST_DONE && again) {
+    if (reply->outcome == MRT_REST_DONE) {
         mrt_k8s_queue_set(queue, reply->json);
+        if (ticket)
+            ticket->doubtful = false; /* those before are refused from now on */
         if (ticket && mrt_k8s_is_holder(reply->json, ticket->id)) {
             ticket->sent = job->sent;
             ticket->valued = true;
@@ -205,16 +206,21 @@ static void on_written(void *argument, const struct mrt_rest_reply *answer)
     if (ticket)
         ticket->doubtful |= unknown;
     doubt_known(queue, reply);
-    if ((unknown || (is_late(reply) && !created)) && again)
+    if (unknown || (is_late(reply) && !created))
         mrt_k8s_go_on(job);
     else
         give_up(job, reply);
 }
 
+/* A command that has written so often is repeated later. */
 void mrt_k8s_write(struct mrt_k8s_job *job, struct json_object *json)
 {
+    static const struct mrt_rest_reply often = {.outcome = MRT_REST_UNKNOWN,
+                                                .text = "no write has come through"};
     job->sent = mrt_time_now();
-    if (!send_write(job->queue, json, job->job.command.type == MRT_REMOVE, on_written, job))
+    if (++job->tries > MRT_K8S_TRIES_MAX)
+        give_up(job, &often);
+    else if (!send_write(job->queue, json, job->job.command.type == MRT_REMOVE, on_written, job))
         no_memory(job);
     json_object_put(json);
 }
