@@ -264,9 +264,8 @@ static void run_held(const struct call *call)
 /* CANCEL: the LOCK that waits, if one does */
 static void run_cancel(const struct call *call)
 {
-    mrt_reply_integer(call->reply, call->peer->waiting != NULL);
-    if (call->peer->waiting)
-        mrt_lock_cancel(call->peer);
+    bool waits = call->peer->waiting && mrt_lock_cancel(call->peer);
+    mrt_reply_integer(call->reply, waits);
 }
 
 /* ------------------------------------------------- what libraries send at connect */

@@ -422,12 +422,14 @@ void mrt_lock_tell(struct mrt_peer *peer, const struct mrt_resp_word *name, stru
     mrt_reply_integer(reply, left > 0 ? left / MRT_MILLISECOND : 0);
 }
 
-void mrt_lock_cancel(struct mrt_peer *peer)
+bool mrt_lock_cancel(struct mrt_peer *peer)
 {
     struct mrt_driver *driver = &peer->agent->driver;
-    mrt_engine_cancel(driver->engine, &peer->waiting->call.waiter, MORTISE_ECANCELLED,
-                      mrt_time_now());
+    struct mrt_waiter *waiter = &peer->waiting->call.waiter;
+    bool waits = waiter->state != MRT_WAITER_DONE;
+    mrt_engine_cancel(driver->engine, waiter, MORTISE_ECANCELLED, mrt_time_now());
     mrt_driver_settle(driver);
+    return waits;
 }
 
 void mrt_lock_drop(struct mrt_lock *lock)

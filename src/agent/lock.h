@@ -38,8 +38,8 @@ bool mrt_lock_name(const struct mrt_peer *peer, const struct mrt_resp_word *name
 struct mrt_lock *mrt_lock_new_question(struct mrt_peer *peer, mrt_question_reply *reply);
 /* Its acquire, or its question, has ended: replies. */
 void mrt_lock_finish(struct mrt_lock *lock, struct mrt_reply *reply);
-/* Ends the LOCK that waits; there is one. */
-void mrt_lock_cancel(struct mrt_peer *peer);
+/* Ends the LOCK that waits; there is one. False: it has been granted, or has failed, already. */
+bool mrt_lock_cancel(struct mrt_peer *peer);
 /* Ends one that waits, or releases one that is held, and frees it. */
 void mrt_lock_drop(struct mrt_lock *lock);
 bool mrt_lock_has_name(const struct mrt_lock *lock, const struct mrt_resp_word *name);
