@@ -233,11 +233,12 @@ void mrt_agent_finish_turn(struct mrt_agent *agent)
     mrt_loop_look(driver);
     do {
         commands = agent->counters.commands;
+        agent->has_dropped = false;
         mrt_loop_turn(driver, mrt_driver_patience(MRT_TIME_NEVER));
         mrt_desk_turn(agent);
         while ((peer = TAILQ_FIRST(&agent->flushes)))
-            mrt_peer_flush(peer); /* which may run commands that waited */
-    } while (commands != agent->counters.commands || mrt_tell_waits(driver));
+            mrt_peer_flush(peer); /* which may run commands that waited, or drop locks */
+    } while (commands != agent->counters.commands || agent->has_dropped || mrt_tell_waits(driver));
     while ((peer = TAILQ_FIRST(&agent->gone)))
         mrt_peer_free(peer);
     if (agent->resumes)

@@ -444,6 +444,7 @@ void mrt_lock_drop(struct mrt_lock *lock)
     }
     if (lock->hold)
         mrt_engine_release(driver->engine, lock->hold, lock->generation, 0, now);
+    lock->peer->agent->has_dropped = true;
     forget(lock);
 }
 

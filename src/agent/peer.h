@@ -118,8 +118,9 @@ struct mrt_agent {
     struct mrt_peer *processes;                       /* by pid */
     struct mrt_peer_list peers, ended, flushes, gone; /* `ended` in the order of forget_at */
     size_t peer_count, watch_count, peers_max;        /* watched: `process_fd` */
-    bool pauses;  /* no connection is accepted: no descriptor or memory is left */
-    bool resumes; /* one has been closed since */
+    bool pauses;      /* no connection is accepted: no descriptor or memory is left */
+    bool resumes;     /* one has been closed since */
+    bool has_dropped; /* a lock, and the engine has not had its turn since */
     bool drains;
     mrt_time drain_until;
     struct mrt_times waits, holds; /* from LOCK to its grant, and from there to its end */
