@@ -38,6 +38,7 @@ struct agent_socket {
     bool ended, accepted;
     char *inbox;
     size_t used, room;
+    uint64_t taken; /* by the agent, of all bytes */
     TAILQ_ENTRY(agent_socket) link;
 };
 TAILQ_HEAD(agent_sockets, agent_socket);
@@ -102,6 +103,8 @@ struct agent_host *agent_for(const struct client *client);
 /* A client has sent a command. */
 void agent_note(struct world *world, const struct client *client,
                 const struct mrt_command *command);
+/* How many tickets clients with the library have had. */
+size_t agent_ticket_count(const struct world *world);
 void agents_heal(struct world *world);
 void agents_end(struct world *world);
 bool agents_ended(const struct world *world);

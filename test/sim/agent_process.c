@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The lives of an agent, and its system calls: see agent_host.h. */
-#include "agent_host.h"
+#include "agent_command.h"
 
 #include "agent/agent.h"
 #include "agent/worker.h"
@@ -18,6 +18,7 @@
 #define STOP (HOST_FIRST_SOCKET + 1)
 #define FAREWELL (60 * MRT_SECOND) /* a wait of a dead agent that has no end */
 #define DEAD_TURNS_MAX 10000
+#define BUSY_US 2000
 
 #define AGENT_OF(task, member) \
     ((struct agent_host *)(void *)((char *)(task)-offsetof(struct agent_host, member)))
@@ -87,14 +88,24 @@ static bool has_more(const struct agent_host *agent)
     return false;
 }
 
+/* A busy agent finds more at a time, also of several clients of its commands. */
+static mrt_time until_read(struct world *world)
+{
+    int64_t late = world->profile.timer_late_us;
+    return world->resp && world->phase == PHASE_CHAOS
+               ? world_some(world, late < BUSY_US ? late : BUSY_US)
+               : 0;
+}
+
 static void plan(struct agent_host *agent)
 {
     struct world *world = agent->client.world;
     if (!agent->runs)
         return;
     if (has_more(agent)) {
-        if (!agent->turn.timer.armed || agent->turn.timer.at > world->now)
-            world_at(world, &agent->turn, world->now, turn);
+        mrt_time at = world->now + until_read(world);
+        if (!agent->turn.timer.armed || agent->turn.timer.at > at)
+            world_at(world, &agent->turn, at, turn);
         return;
     }
     if (agent->wakes_at == MRT_TIME_NEVER)
@@ -380,7 +391,9 @@ int __wrap_accept4(int fd, struct sockaddr *address, socklen_t *size, int flags)
         else
             count++;
     errno = own ? EMFILE : EAGAIN;
-    if (!own || agent->dead || count >= agent->client.world->drawn.agent_room)
+    if (!own || agent->dead ||
+        count >= agent->client.world->drawn.agent_room +
+                     2 * DIALOGUES_MAX * agent->client.world->drawn.resp_clients)
         return -1;
     own->accepted = true;
     return host_socket_new(&agent->host, &own->socket);

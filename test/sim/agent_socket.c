@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The agent's side of its clients' streams: see agent_host.h. */
-#include "agent_host.h"
+#include "agent_command.h"
 
 #include "base/uri.h"
 
@@ -47,6 +47,9 @@ static ssize_t receive(struct host_socket *socket, void *bytes, size_t size)
     memcpy(bytes, own->inbox, size);
     own->used -= size;
     memmove(own->inbox, own->inbox + size, own->used);
+    own->taken += size;
+    if (own->stream && own->stream->client->index >= RESP_INDEX)
+        resp_taken(own->stream, own->taken);
     return (ssize_t)size;
 }
 
@@ -83,6 +86,7 @@ void agent_disconnect(struct agent_host *agent)
             forget(own);
     }
     streams_end_server(agent->client.world, agent->number);
+    resp_end_streams(agent->client.world, agent->number);
 }
 
 /* ------------------------------------------------------------------ as a server of streams */

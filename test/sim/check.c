@@ -4,7 +4,7 @@
  * client, at its own clock, is compared with the server's knowledge and with the belief of the
  * other clients at the same instant of true time.
  */
-#include "stream.h"
+#include "agent_command.h"
 
 #include <stdarg.h>
 
@@ -298,7 +298,8 @@ static mrt_time idle_limit(const struct world *world, int queue);
 
 static void check_queue(struct world *world, int queue)
 {
-    uint64_t sum = delay_weight(world, queue) + detach_weight(world, queue);
+    uint64_t sum =
+        delay_weight(world, queue) + detach_weight(world, queue) + resp_weight(world, queue);
     for (int c = 0; c < world->drawn.clients; c++) {
         struct client *client = &world->clients[c];
         uint64_t count = client->engine && !client->closing ? count_valid(world, client, queue) : 0;
@@ -435,6 +436,7 @@ void check_step(struct world *world)
             check_idle(world, queue);
         else
             world->queues[queue].idle_count = 0; /* its steps meanwhile are not checked */
+        resp_check(world, queue, is_calm_or_still(world), idle_limit(world, queue));
         if (world->server_changed)
             follow_turn(world, queue);
     }

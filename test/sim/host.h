@@ -39,7 +39,7 @@ struct host_kind {
     void (*free)(struct client *client);
 };
 
-#define HOST_SOCKETS_MAX 24
+#define HOST_SOCKETS_MAX 40
 #define HOST_EPOLLS_MAX 16
 #define HOST_DESCRIPTORS (1 << 20) /* no descriptor of the system's is that high */
 #define HOST_FIRST_SOCKET (HOST_DESCRIPTORS + HOST_EPOLLS_MAX)

@@ -206,7 +206,8 @@ enum {
     X(agent_cut_every_us, EXTRA, "an agent is cut off from its store about each")                 \
     X(agent_signal_every_us, EXTRA, "a signal ends an agent about each")                          \
     X(agent_drain_us, FIXED, "and holds go on for so long")                                       \
-    X(agent_room, FIXED, "connections that an agent has descriptors for")
+    X(agent_room, FIXED, "connections that an agent has descriptors for")                         \
+    X(resp_clients, EXTRA, "clients of the agents' commands")
 
 struct profile {
 #define PROFILE_FIELD(name, kind, text) int64_t name;

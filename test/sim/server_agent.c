@@ -87,6 +87,11 @@ static struct peer *owner(void *server, int queue, uint64_t fence)
     return NULL;
 }
 
+size_t agent_ticket_count(const struct world *world)
+{
+    return state_of(world)->note_count;
+}
+
 /* ------------------------------------------------------------------ all agents */
 
 void agents_heal(struct world *world)

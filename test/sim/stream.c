@@ -193,12 +193,17 @@ static void end_stream(struct world *world, struct stream *stream)
         stream_break(stream);
 }
 
+void streams_end_client(struct client *client, int server)
+{
+    for (struct stream *stream = client->streams; stream; stream = stream->next)
+        if (stream->server == server && !stream->refused && !stream->deaf)
+            end_stream(client->world, stream);
+}
+
 void streams_end_server(struct world *world, int server)
 {
     for (int i = 0; i < world->drawn.clients; i++)
-        for (struct stream *stream = world->clients[i].streams; stream; stream = stream->next)
-            if (stream->server == server && !stream->refused && !stream->deaf)
-                end_stream(world, stream);
+        streams_end_client(&world->clients[i], server);
 }
 
 bool stream_hurry(struct stream *stream)

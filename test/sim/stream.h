@@ -41,6 +41,7 @@ void stream_break(struct stream *stream);
 void stream_shut(struct stream *stream);
 /* A server has gone, and all its streams with it; what it has said still arrives, or not. */
 void streams_end_server(struct world *world, int server);
+void streams_end_client(struct client *client, int server);
 /* All that is under way arrives; false: there is nothing. */
 bool stream_hurry(struct stream *stream);
 /* The server has gone: nothing under way arrives. The client gets an end, or finds out at its next

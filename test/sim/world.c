@@ -3,7 +3,7 @@
  * A run: chaos, in which only safety is asked for; then heal, in which nothing fails any more
  * and everyone must be served; then everybody closes and nothing may be left.
  */
-#include "agent_host.h"
+#include "agent_command.h"
 
 #include <signal.h>
 #include <stdlib.h>
@@ -71,7 +71,7 @@ static void breakage(struct world *world, struct task *task)
     if (!truth.peer)
         return;
     if (random_below(&world->random, 4) == 0) { /* what he saw is gone */
-        if (truth.nobodys_count == 0 && server_break(world, queue, truth.fence - 1))
+        if (truth.nobodys_count == 0 && !world->resp && server_break(world, queue, truth.fence - 1))
             check_fail(world, truth.peer->index, queue, "another's ticket was broken");
         return;
     }
@@ -200,6 +200,7 @@ static void populate(struct world *world)
     if (p->revoke_every_us > 0)
         world_at(world, &world->revocation, world_about(world, p->revoke_every_us), revocation);
     detach_populate(world);
+    resp_populate(world);
 }
 
 static void fini(struct world *world)
@@ -215,6 +216,7 @@ static void fini(struct world *world)
     server_fini(world);
     for (int i = 0; i < world->drawn.clients; i++)
         client_fini(&world->clients[i]);
+    resp_fini(world);
     link_fini(world);
     trace_free(world->trace);
 }
@@ -243,7 +245,7 @@ static bool all_idle(const struct world *world)
     for (int i = 0; i < world->drawn.clients; i++)
         if (!client_idle(&world->clients[i]))
             return false;
-    return true;
+    return resp_idle(world);
 }
 
 static bool all_closed(const struct world *world)
@@ -276,6 +278,7 @@ static void heal(struct world *world)
     world_cancel(world, &world->revocation);
     if (world->drawn.model == MODEL_AGENT)
         agents_heal(world);
+    resp_heal(world);
     for (int i = 0; i < world->drawn.clients; i++) {
         struct client *client = &world->clients[i];
         client->cut_until = 0;
@@ -296,12 +299,14 @@ static void complain_of_waiters(struct world *world)
             if (actor->state == ACTOR_WAITING || actor->state == ACTOR_WOKEN)
                 check_fail(world, i, actor->queue, "thread %d is never served, nor told", a);
         }
+    resp_complain(world);
     check_fail(world, -1, NO_QUEUE, "the threads do not finish");
 }
 
 static void close_all(struct world *world)
 {
     begin_phase(world, PHASE_CLOSE, "close");
+    resp_close(world);
     for (int i = 0; i < world->drawn.clients; i++) {
         struct client *client = &world->clients[i];
         world_cancel(world, &client->restart);
@@ -324,7 +329,7 @@ static void live(struct world *world)
 {
     const struct profile *p = &world->drawn;
     mrt_time unit = unit_us(world) * MRT_MICROSECOND;
-    int64_t threads = p->clients * p->actors;
+    int64_t threads = p->clients * p->actors + p->resp_clients * DIALOGUES_MAX;
     mrt_time work = (p->hold_us + p->think_us + 20 * p->delay_us) * 20 * HEAL_OPERATIONS * threads *
                     MRT_MICROSECOND;
     begin_phase(world, PHASE_CHAOS, "chaos");

@@ -289,6 +289,7 @@ enum phase { PHASE_CHAOS, PHASE_HEAL, PHASE_CLOSE };
 
 struct trace;
 struct server;
+struct resp_world;
 
 struct world {
     uint64_t seed;
@@ -306,6 +307,7 @@ struct world {
     struct peer peers[PEERS_MAX];
     int peer_count;
     struct server *server;
+    struct resp_world *resp; /* clients of agents' commands; NULL: there are none */
     bool server_changed;
     struct message *free_messages, *all_messages;
     struct trace *trace;
