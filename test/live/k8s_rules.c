@@ -13,6 +13,7 @@
 #include "defect_run.h"
 #include "live/k8s_stray.h"
 
+#include <malloc.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -34,6 +35,31 @@ int clock_gettime(clockid_t clock, struct timespec *time)
     if (clock == CLOCK_REALTIME && still)
         *time = (struct timespec){.tv_sec = still};
     return (int)result;
+}
+
+/* How often memory was freed that has this text. */
+static struct {
+    const char *text; /* NULL: nobody looks */
+    unsigned times;
+} remains;
+
+void __real_free(void *memory);
+void __wrap_free(void *memory);
+void __real_curl_slist_free_all(struct curl_slist *list);
+void __wrap_curl_slist_free_all(struct curl_slist *list);
+
+void __wrap_free(void *memory)
+{
+    size_t size = memory && remains.text ? malloc_usable_size(memory) : 0;
+    remains.times += size > 0 && memmem(memory, size, remains.text, strlen(remains.text));
+    __real_free(memory);
+}
+
+void __wrap_curl_slist_free_all(struct curl_slist *list)
+{
+    for (const struct curl_slist *entry = list; entry && remains.text; entry = entry->next)
+        remains.times += strstr(entry->data, remains.text) != NULL;
+    __real_curl_slist_free_all(list);
 }
 
 /* A lock of this test alone; its Lease has the same name. */
@@ -509,6 +535,32 @@ static void test_a_removal_that_never_comes_through_still_bars(void **state)
     assert_true(is_free());
 }
 
+static void takes_and_releases(void)
+{
+    struct mrt_event view = port_append(&holder, lock, port_id());
+    assert_true(is_granted(view));
+    assert_int_equal(renew(&holder).type, MRT_RENEWED);
+    assert_int_equal(port_remove(&holder, lock, view.ticket, view.fence).type, MRT_REMOVED);
+}
+
+/* Of a store that logs in, requests have a password, and replies a token. */
+static void test_no_token_and_no_request_is_left_in_memory(void **state)
+{
+    (void)state;
+    char token[sizeof store_of(&holder)->wire.token];
+    snprintf(token, sizeof token, "%s", store_of(&holder)->wire.token);
+    assert_true(strlen(token) > 8);
+    remains.times = 0;
+    remains.text = token;
+    takes_and_releases();
+    remains.text = "\"holderIdentity\":\"mortise_";
+    takes_and_releases();
+    remains.text = "\"holderIdentity\": \"mortise_"; /* as the server writes it */
+    takes_and_releases();
+    remains.text = NULL;
+    assert_int_equal(remains.times, 0);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_both, close_both)
 
 static const struct CMUnitTest tests[] = {
@@ -533,6 +585,7 @@ static const struct CMUnitTest tests[] = {
     TEST(test_a_creation_that_is_answered_by_something_else_is_recognised),
     TEST(test_a_command_that_never_comes_through_is_repeated_later),
     TEST(test_a_removal_that_never_comes_through_still_bars),
+    TEST(test_no_token_and_no_request_is_left_in_memory),
     TEST(test_the_last_transition_is_not_overrun),
     TEST(test_a_lease_with_a_strategy_is_refused),
     TEST(test_transitions_that_no_server_has_are_not_added_to),

@@ -21,7 +21,7 @@ foreach(variant "" _defects)
   target_compile_definitions(test_k8s_rules${variant} PRIVATE K8S_SERVERS="${CMAKE_SOURCE_DIR}/tools/servers")
   target_link_libraries(test_k8s_rules${variant} PRIVATE mortise_store_kubernetes${variant}
                         mortise_store_rest${variant} PkgConfig::ETCD)
-  foreach(call mrt_store_find mrt_rest_send)
+  foreach(call mrt_store_find mrt_rest_send free curl_slist_free_all)
     target_link_options(test_k8s_rules${variant} PRIVATE LINKER:--wrap=${call})
   endforeach()
 endforeach()

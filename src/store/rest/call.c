@@ -78,31 +78,30 @@ static size_t on_data(char *bytes, size_t one, size_t size, void *context)
     call->excess = size > MRT_REST_REPLY_MAX - call->reply.length;
     if (call->excess)
         return 0;
-    struct mrt_rest_text *reply = &call->reply;
-    if (reply->length + size + 1 > reply->room) {
-        size_t room = 2 * (reply->length + size + 512);
-        char *grown = realloc(reply->bytes, room);
-        if (!grown)
-            return 0;
-        reply->bytes = grown;
-        reply->room = room;
-    }
-    memcpy(reply->bytes + reply->length, bytes, size);
-    reply->length += size;
-    reply->bytes[reply->length] = '\0';
+    if (!mrt_rest_add_data(&call->reply, bytes, size))
+        return 0;
     return !call->line || take_lines(call) ? size : 0;
 }
 
 /* -------------------------------------------------------------- a call */
 
+/* One of them has the token. libcurl's own copies are out of reach. */
+static void free_headers(struct mrt_rest_call *call)
+{
+    for (const struct curl_slist *header = call->headers; header; header = header->next)
+        explicit_bzero(header->data, strlen(header->data));
+    curl_slist_free_all(call->headers);
+    call->headers = NULL;
+}
+
 static void free_call(struct mrt_rest_call *call)
 {
     if (call->easy)
         curl_easy_cleanup(call->easy);
-    curl_slist_free_all(call->headers);
+    free_headers(call);
     free(call->path);
-    free(call->body.bytes);
-    free(call->reply.bytes);
+    mrt_rest_text_free(&call->body);
+    mrt_rest_text_free(&call->reply);
     free(call);
 }
 
@@ -137,8 +136,7 @@ static bool set_headers(struct mrt_rest_call *call)
     char token[sizeof name + MRT_REST_TOKEN_MAX] = "";
     char *value = token + sizeof name - 1;
     memcpy(token, name, sizeof name);
-    curl_slist_free_all(call->headers);
-    call->headers = NULL;
+    free_headers(call);
     call->wire->server.family->authorize(call, value);
     bool fine = add_header(call, "Content-Type: application/json") && add_header(call, "Expect:") &&
                 add_header(call, "Accept:") && (!*value || add_header(call, token));
@@ -231,12 +229,13 @@ static struct mrt_rest_call *make_call(struct mrt_rest_wire *wire,
                                        const struct mrt_rest_text *body)
 {
     struct mrt_rest_call *call = calloc(1, sizeof *call);
+    struct mrt_rest_text taken = *body;
     if (!call) {
-        free(body->bytes);
+        mrt_rest_text_free(&taken);
         return NULL;
     }
     call->wire = wire;
-    call->body = *body;
+    call->body = taken;
     call->method = request->method;
     call->path = strdup(request->path);
     call->limit = request->limit;

@@ -10,6 +10,13 @@
 
 static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
+static void wipe(struct mrt_rest_text *text)
+{
+    if (text->bytes)
+        explicit_bzero(text->bytes, text->room);
+    free(text->bytes);
+}
+
 /* Room for so many more bytes and a NUL; NULL: no memory. */
 static char *reserve(struct mrt_rest_text *text, size_t more)
 {
@@ -17,10 +24,13 @@ static char *reserve(struct mrt_rest_text *text, size_t more)
         return NULL;
     if (text->length + more + 1 > text->room) {
         size_t room = 2 * (text->length + more + 128);
-        char *bytes = realloc(text->bytes, room);
+        char *bytes = malloc(room);
         text->failed = !bytes;
         if (!bytes)
             return NULL;
+        if (text->bytes)
+            memcpy(bytes, text->bytes, text->length);
+        wipe(text);
         text->bytes = bytes;
         text->room = room;
     }
@@ -42,9 +52,20 @@ void mrt_rest_add(struct mrt_rest_text *text, const char *format, ...)
     text->length += (size_t)length;
 }
 
+bool mrt_rest_add_data(struct mrt_rest_text *text, const char *bytes, size_t size)
+{
+    char *end = reserve(text, size);
+    if (!end)
+        return false;
+    memcpy(end, bytes, size);
+    end[size] = '\0';
+    text->length += size;
+    return true;
+}
+
 void mrt_rest_text_free(struct mrt_rest_text *text)
 {
-    free(text->bytes);
+    wipe(text);
     *text = (struct mrt_rest_text){0};
 }
 

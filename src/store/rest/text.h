@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Requests in JSON as texts, and values in replies. Bytes stand in base64; a number may be a string
- * of digits.
+ * of digits. A text may have a password, or a token: its memory is wiped before it is freed.
  */
 #ifndef MRT_STORE_REST_TEXT_H
 #define MRT_STORE_REST_TEXT_H
@@ -19,6 +19,8 @@ struct mrt_rest_text {
 
 __attribute__((format(printf, 2, 3))) void mrt_rest_add(struct mrt_rest_text *text,
                                                         const char *format, ...);
+/* The bytes as they are; false: no memory. */
+bool mrt_rest_add_data(struct mrt_rest_text *text, const char *bytes, size_t size);
 void mrt_rest_text_free(struct mrt_rest_text *text);
 void mrt_rest_add_base64(struct mrt_rest_text *text, const void *bytes, size_t size);
 /* A member of an object: "name":"bytes in base64". */
