@@ -173,6 +173,9 @@ leads() {
 @test "doctor and status name the server and its version" {
     run "$MORTISE" doctor
     [[ "$output" == *"v1.34.0-fake"* ]]
+    [[ "$output" == *"free after its lease of watching"* ]]
+    [[ "$output" == *"deleting the Lease sets them back"* ]]
+    [[ "$output" != *"power cut"* ]]
 }
 
 @test "a hold outlasts the server's end and its next start" {

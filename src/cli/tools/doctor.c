@@ -242,6 +242,12 @@ static void print_promise(const char *title, int is_kept, const char *else_what)
     printf("  %-20s %s\n", title, is_kept ? "yes" : else_what);
 }
 
+/* Nothing ends at the API server by itself, and its objects can be deleted. */
+static bool is_kubernetes(const struct doctor *doctor)
+{
+    return strncmp(doctor->address, "k8s:", 4) == 0;
+}
+
 static void show_promises(struct doctor *doctor)
 {
     char lease[32];
@@ -263,8 +269,14 @@ static void show_promises(struct doctor *doctor)
                   can.across_hosts ? "no: two may hold a lock after a server is replaced"
                                    : "no: there is one machine");
     print_promise("durable holds", can.detach, "no: every lock ends with its holder");
-    print_promise("lock delay", can.lock_delay, "no: a dead holder's lock is free at once");
-    print_promise("durable fences", can.durable_fence, "no: a power cut may set them back");
+    print_promise("lock delay", can.lock_delay,
+                  is_kubernetes(doctor) ? "no: a dead holder's lock is free after its lease of "
+                                          "watching"
+                                        : "no: a dead holder's lock is free at once");
+    print_promise("durable fences", can.durable_fence,
+                  is_kubernetes(doctor) ? "as durable as the API server's etcd; deleting the Lease "
+                                          "sets them back"
+                                        : "no: a power cut may set them back");
 }
 
 /* ------------------------------------------------------------------ agent */
