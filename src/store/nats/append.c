@@ -254,7 +254,7 @@ static void published(void *argument, const struct mrt_nats_reply *reply)
         mrt_nats_refuse(job);
         return;
     }
-    if (reply->outcome == MRT_NATS_DONE && reply->sequence < MRT_NATS_FIRST_TOO_LARGE) {
+    if (reply->outcome == MRT_NATS_DONE) {
         job->fresh = true;
         walk_to_own(job, record, reply->sequence);
         return;

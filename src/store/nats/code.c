@@ -2,9 +2,13 @@
 /*
  * Replies are JSON: of a publish the sequence that it got, of the interface below $JS.API an
  * object; either has an "error" if nothing was done. Numbers are JetStream's err_code.
+ *
+ * A reply that does not fit its request proves nothing: an acknowledgement without a sequence, or a
+ * message that was not asked for, such as one before the sequence from which a walk reads.
  */
 #include "store/nats/code.h"
 
+#include <ctype.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,7 +34,8 @@ struct json_object *mrt_nats_member(struct json_object *json, const char *name)
 
 uint64_t mrt_nats_number(struct json_object *json, const char *name)
 {
-    int64_t number = json_object_get_int64(mrt_nats_member(json, name));
+    struct json_object *member = mrt_nats_member(json, name);
+    int64_t number = json_object_is_type(member, json_type_int) ? json_object_get_int64(member) : 0;
     return number > 0 ? (uint64_t)number : 0;
 }
 
@@ -48,20 +53,73 @@ static int error_of(int code)
     return MORTISE_ESTORE;
 }
 
+static void fail(struct mrt_nats_reply *reply)
+{
+    *reply = (struct mrt_nats_reply){.outcome = MRT_NATS_UNKNOWN,
+                                     .error = MORTISE_ESTORE,
+                                     .text = "the answer is not JetStream's"};
+}
+
+/* "wrong last sequence: NUMBER" */
+static bool read_newest(const char *text, uint64_t *sequence)
+{
+    const char *colon = strrchr(text, ':');
+    char *end;
+    if (!colon || colon[1] != ' ' || !isdigit((unsigned char)colon[2]))
+        return false;
+    *sequence = strtoull(colon + 2, &end, 10);
+    return !*end && *sequence <= MRT_NATS_SEQUENCE_MAX;
+}
+
 static void read_error(struct json_object *error, struct mrt_nats_reply *reply)
 {
     const char *text = mrt_nats_string(error, "description");
-    const char *colon = strrchr(text, ':');
     reply->code = (int)mrt_nats_number(error, "err_code");
     reply->error = error_of(reply->code);
     reply->outcome = reply->error == MORTISE_EUNREACHABLE ? MRT_NATS_AWAY : MRT_NATS_REFUSED;
     reply->text = text;
-    if (reply->code == MRT_NATS_WRONG_SEQUENCE && colon)
-        reply->sequence = strtoull(colon + 1, NULL, 10);
+    if (reply->code == MRT_NATS_WRONG_SEQUENCE && !read_newest(text, &reply->sequence))
+        fail(reply);
 }
 
-struct json_object *mrt_nats_reply_read(const char *bytes, size_t size,
-                                        struct mrt_nats_reply *reply)
+/* "*" stands for one part of a subject. */
+static bool matches(const char *filter, size_t length, const char *subject)
+{
+    for (const char *end = filter + length; filter < end; filter++) {
+        size_t part = *filter == '*' ? strcspn(subject, ".") : *filter == *subject;
+        if (part == 0)
+            return false;
+        subject += part;
+    }
+    return !*subject;
+}
+
+/* The request is api.c's. */
+static bool is_found(const char *request, struct json_object *message)
+{
+    static const char by_sequence[] = "{\"seq\":", by_subject[] = "_by_subj\":\"";
+    const char *filter = strstr(request, by_subject) + sizeof by_subject - 1;
+    uint64_t sequence = mrt_nats_number(message, "seq"), least = 1;
+    if (strncmp(request, by_sequence, sizeof by_sequence - 1) == 0)
+        least = strtoull(request + sizeof by_sequence - 1, NULL, 10);
+    return sequence > 0 && sequence >= least && sequence <= MRT_NATS_SEQUENCE_MAX &&
+           matches(filter, strcspn(filter, "\""), mrt_nats_string(message, "subject"));
+}
+
+static bool is_answer(const struct mrt_nats_call *call, struct json_object *json)
+{
+    static const char interface[] = "$JS.API.", get[] = "$JS.API.STREAM.MSG.GET.";
+    uint64_t sequence = mrt_nats_number(json, "seq");
+    if (!json_object_is_type(json, json_type_object))
+        return false;
+    if (strncmp(call->subject, get, sizeof get - 1) == 0)
+        return is_found(call->bytes, mrt_nats_member(json, "message"));
+    return strncmp(call->subject, interface, sizeof interface - 1) == 0 ||
+           (sequence > 0 && sequence <= MRT_NATS_SEQUENCE_MAX);
+}
+
+struct json_object *mrt_nats_reply_read(const struct mrt_nats_call *call, const char *bytes,
+                                        size_t size, struct mrt_nats_reply *reply)
 {
     struct json_tokener *parser = json_tokener_new_ex(DEPTH_MAX);
     struct json_object *json = NULL;
@@ -71,13 +129,11 @@ struct json_object *mrt_nats_reply_read(const char *bytes, size_t size,
     struct json_object *error = mrt_nats_member(json, "error");
     if (error) {
         read_error(error, reply);
-    } else if (json_object_is_type(json, json_type_object)) {
+    } else if (is_answer(call, json)) {
         reply->json = json;
         reply->sequence = mrt_nats_number(json, "seq");
     } else {
-        reply->outcome = MRT_NATS_UNKNOWN;
-        reply->error = MORTISE_ESTORE;
-        reply->text = "the answer is not JetStream's";
+        fail(reply);
     }
     if (parser)
         json_tokener_free(parser);

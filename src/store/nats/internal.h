@@ -32,6 +32,7 @@
 #include "core/uthash.h"
 #include "store/kit/job.h"
 #include "store/kit/notes.h"
+#include "store/nats/code.h"
 #include "store/nats/stream.h"
 #include "store/nats/walk.h"
 
@@ -42,8 +43,6 @@
 #define MRT_NATS_RECHECK_OBSERVED (2 * MRT_SECOND)
 #define MRT_NATS_LEFT_MAX 64
 #define MRT_NATS_TRIES_MAX 10
-#define MRT_NATS_FENCE_BITS 12
-#define MRT_NATS_FIRST_TOO_LARGE (UINT64_C(1) << (62 - MRT_NATS_FENCE_BITS))
 
 enum mrt_nats_note { MRT_NATS_NOTE_REPLY, MRT_NATS_NOTE_ACCESS };
 

@@ -119,7 +119,7 @@ static int read_all(struct mrt_nats_operation *operation, char letter, const cha
     char filter[MRT_NATS_SUBJECT_SIZE];
     struct mrt_nats_message message;
     bool for_good;
-    mrt_nats_subject(operation->address, letter, token ? token : ">", token ? "*" : "", filter);
+    mrt_nats_subject(operation->address, letter, token ? token : "*", "*", filter);
     size_t skipped = strlen(operation->address->base) + 3;
     for (uint64_t cursor = 1;;) {
         int error = read_next(operation, cursor, filter, &message);

@@ -17,6 +17,7 @@
 #define PAUSE (50 * MRT_MILLISECOND)
 #define PAUSE_MAX (2 * MRT_SECOND)
 #define EVENTS_MAX 4
+#define REPLY_SIZE 96
 #define READS_MAX 1024 /* of at most 32 KiB each, without an answer */
 
 int mrt_nats_wire_open(struct mrt_nats_wire *wire, const struct mrt_nats_address *address,
@@ -97,11 +98,18 @@ static void set_expected(natsMsg *message, int64_t expected)
         natsMsgHeader_Set(message, "Nats-Expected-Last-Subject-Sequence", text);
 }
 
+/* The address of a request's answer. */
+static void set_reply(const struct mrt_nats_wire *wire, const struct mrt_nats_call *call,
+                      char reply[REPLY_SIZE])
+{
+    snprintf(reply, REPLY_SIZE, "%s%" PRIu64, wire->inbox, call->number);
+}
+
 static natsStatus publish(struct mrt_nats_wire *wire, const struct mrt_nats_call *call)
 {
-    char reply[96];
+    char reply[REPLY_SIZE];
     natsMsg *message = NULL;
-    snprintf(reply, sizeof reply, "%s%" PRIu64, wire->inbox, call->number);
+    set_reply(wire, call, reply);
     natsStatus status =
         natsMsg_Create(&message, call->subject, reply, call->bytes, (int)call->size);
     if (status != NATS_OK)
@@ -200,6 +208,7 @@ bool mrt_nats_publish(struct mrt_nats_wire *wire, const char *subject, int64_t e
     }
     if (size > 0)
         memcpy(call->bytes, bytes, size);
+    call->bytes[size] = '\0';
     call->size = size;
     call->expected = expected;
     call->number = ++wire->numbers;
@@ -251,21 +260,20 @@ void mrt_nats_wire_flush(struct mrt_nats_wire *wire)
 
 static struct mrt_nats_call *find_call(const struct mrt_nats_wire *wire, const char *subject)
 {
-    size_t length = strlen(wire->inbox);
+    char reply[REPLY_SIZE];
     struct mrt_nats_call *call;
-    if (strncmp(subject, wire->inbox, length) != 0)
-        return NULL;
-    uint64_t number = strtoull(subject + length, NULL, 10);
-    TAILQ_FOREACH (call, &wire->calls, link)
-        if (call->number == number)
-            return call;
-    return NULL;
+    TAILQ_FOREACH (call, &wire->calls, link) {
+        set_reply(wire, call, reply);
+        if (strcmp(subject, reply) == 0)
+            break;
+    }
+    return call;
 }
 
 static void answered(struct mrt_nats_wire *wire, struct mrt_nats_call *call, natsMsg *message)
 {
     struct mrt_nats_reply reply;
-    struct json_object *json = mrt_nats_reply_read(natsMsg_GetData(message),
+    struct json_object *json = mrt_nats_reply_read(call, natsMsg_GetData(message),
                                                    (size_t)natsMsg_GetDataLength(message), &reply);
     take_out(wire, call);
     call->done(call->argument, &reply);

@@ -53,7 +53,7 @@ struct mrt_nats_call {
     TAILQ_ENTRY(mrt_nats_call) link;
     uint64_t number;
     char *subject;
-    void *bytes;
+    char *bytes; /* and a zero behind them */
     size_t size;
     int64_t expected;
     mrt_time limit, deadline;
