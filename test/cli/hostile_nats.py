@@ -5,6 +5,8 @@ port goes to standard output. KIND:
 info     a greeting without an end
 line     the line before an answer has no end
 message  an answer is said to have 1 GiB, and has no end
+size     an answer is said to have 2 GiB less one byte: libnats reads outside its buffer
+pings    it greets without end, and takes nothing
 junk     answers are no JSON, other JSON than JetStream's, or have numbers that cannot be
 
 The file has how many MiB its greediest client has taken."""
@@ -33,6 +35,10 @@ def answer(connection, subject):
     if KIND == "junk":
         body = next(JUNK)
         connection.sendall(b"MSG %s 1 %d\r\n%s\r\n" % (subject, len(body), body))
+    elif KIND == "size":
+        connection.sendall(b"MSG %s 1 2147483647\r\nabc" % subject)
+    elif KIND == "pings":
+        flood(lambda: connection.sendall(b"PING\r\n" * (MIB // 6)), TAKEN)
     elif KIND == "message":
         connection.sendall(b"MSG %s 1 1073741824\r\n" % subject)
         flood(lambda: connection.sendall(b"x" * MIB), TAKEN)

@@ -13,6 +13,7 @@
  *   walk.c, grave.c        a queue is read; a ticket of a dead session is removed
  *   stream.c, api.c, wire.c, link.c, code.c, text.c, uri.c   streams, messages, requests, the
  *                          connection, replies, texts and addresses, without state of the store
+ *   relay.c, unit.c        what comes in the clear is checked before libnats reads it
  *
  * Subjects, below mortise.NAMESPACE, of which each keeps one message:
  *

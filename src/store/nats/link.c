@@ -12,7 +12,8 @@
 #include <unistd.h>
 
 #define READS_MAX 1024
-#define PING_MS (3600 * 1000) /* requests of ours have time limits */
+#define BUFFERED_MAX (4 << 20) /* bytes that the library keeps for a server that takes none */
+#define PING_MS (3600 * 1000)  /* requests of ours have time limits */
 
 struct mrt_nats_connecting {
     _Atomic int users; /* the thread and the store */
@@ -48,7 +49,7 @@ static natsStatus on_attach(void **user, void *loop, natsConnection *connection,
 {
     struct mrt_nats_link *link = loop;
     (void)connection;
-    link->socket = socket;
+    link->socket = link->library = socket;
     *user = link;
     return NATS_OK;
 }
@@ -113,18 +114,66 @@ bool mrt_nats_link_violation(struct mrt_nats_link *link, char *text, size_t size
     return text[0];
 }
 
+static void read_event(void *argument)
+{
+    natsConnection_ProcessReadEvent(((struct mrt_nats_link *)argument)->connection);
+}
+
+const char *mrt_nats_link_read(struct mrt_nats_link *link)
+{
+    const char *fault = NULL;
+    if (link->relay.inner >= 0)
+        fault = mrt_nats_relay_receive(&link->relay, read_event, link);
+    else
+        read_event(link);
+    if (natsConnection_IsClosed(link->connection))
+        return "the connection broke before the answer";
+    if (natsConnection_Buffered(link->connection) > BUFFERED_MAX)
+        return "the server takes nothing";
+    return fault;
+}
+
+bool mrt_nats_link_write(struct mrt_nats_link *link)
+{
+    if (atomic_load(&link->writes))
+        natsConnection_ProcessWriteEvent(link->connection);
+    if (link->relay.inner >= 0)
+        link->is_full = mrt_nats_relay_send(&link->relay);
+    return link->is_full || atomic_load(&link->writes);
+}
+
+/* To close an open connection the library waits for an answer that nobody reads; so it finds it
+   broken. All that has been sent goes out still. */
+static void break_connection(struct mrt_nats_link *link)
+{
+    if (link->relay.inner >= 0) {
+        mrt_nats_relay_send(&link->relay);
+        mrt_nats_relay_shut(&link->relay);
+    } else if (!natsConnection_IsClosed(link->connection)) {
+        shutdown(link->socket, SHUT_RDWR);
+    }
+}
+
+void mrt_nats_link_abandon(const struct mrt_nats_link *link)
+{
+    close(link->library);
+    if (link->relay.inner >= 0) {
+        close(link->relay.inner);
+        close(link->relay.outer);
+    }
+}
+
 void mrt_nats_link_drop(struct mrt_nats_link *link)
 {
     pthread_mutex_lock(&link->mutex);
     link->dropped = true;
     pthread_mutex_unlock(&link->mutex);
-    /* To close an open connection the library waits for an answer that nobody reads; so it finds
-       it broken. All that has been sent goes out still. */
-    shutdown(link->socket, SHUT_RDWR);
+    break_connection(link);
     for (int i = 0; i < READS_MAX && !natsConnection_IsClosed(link->connection); i++)
         natsConnection_ProcessReadEvent(link->connection);
     natsSubscription_Destroy(link->inbox);
     natsConnection_Destroy(link->connection);
+    mrt_nats_relay_close(&link->relay);
     link_release(link);
 }
 
@@ -168,6 +217,8 @@ static natsStatus set_options(natsOptions *options, const struct mrt_nats_connec
         status = natsOptions_SetTimeout(options, limit > 0 ? limit : 1);
     if (status == NATS_OK)
         status = natsOptions_SetAllowReconnect(options, false);
+    if (status == NATS_OK)
+        status = natsOptions_SetIOBufSize(options, MRT_NATS_UNIT_MAX);
     if (status == NATS_OK)
         status = natsOptions_SetPingInterval(options, PING_MS);
     if (status == NATS_OK)
@@ -217,7 +268,7 @@ static struct mrt_nats_link *make_link(const struct mrt_nats_connecting *connect
         return NULL;
     pthread_mutex_init(&link->mutex, NULL);
     atomic_store(&link->users, 1);
-    link->socket = -1;
+    link->socket = link->library = link->relay.outer = link->relay.inner = -1;
     link->epoll = connecting->epoll;
     link->event = connecting->event;
     return link;
@@ -240,6 +291,17 @@ static void note_failure(struct mrt_nats_connecting *connecting, size_t index, n
                      : "");
 }
 
+/* A connection stands. */
+static natsStatus equip(const struct mrt_nats_connecting *connecting, struct mrt_nats_link *link)
+{
+    if (connecting->address.servers.tls == MRT_ADDRESS_TLS_OFF) {
+        if (!mrt_nats_relay_open(&link->relay, link->library))
+            return NATS_NO_MEMORY;
+        link->socket = link->relay.outer;
+    }
+    return natsConnection_SubscribeSync(&link->inbox, link->connection, connecting->inbox);
+}
+
 /* Connects to the hosts in turn; NULL: to none. */
 static struct mrt_nats_link *connect_any(struct mrt_nats_connecting *connecting)
 {
@@ -252,8 +314,7 @@ static struct mrt_nats_link *connect_any(struct mrt_nats_connecting *connecting)
         natsStatus status = connect_to(connecting, index, link);
         if (status == NATS_OK) {
             atomic_fetch_add(&link->users, 1); /* until on_closed */
-            status =
-                natsConnection_SubscribeSync(&link->inbox, link->connection, connecting->inbox);
+            status = equip(connecting, link);
             if (status == NATS_OK) {
                 connecting->host = index;
                 return link;

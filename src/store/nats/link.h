@@ -13,6 +13,7 @@
 #ifndef MRT_STORE_NATS_LINK_H
 #define MRT_STORE_NATS_LINK_H
 
+#include "store/nats/relay.h"
 #include "store/nats/uri.h"
 
 #include <nats/nats.h>
@@ -24,9 +25,12 @@ struct mrt_nats_link {
     _Atomic int users;
     natsConnection *connection;
     natsSubscription *inbox;
-    int socket, epoll;
-    int event;           /* the store's, so it is not used once `dropped` */
+    int library; /* its descriptor */
+    int socket;  /* to the server: the same, or the relay's */
+    struct mrt_nats_relay relay;
+    int epoll, event;    /* the store's; the event is not used once `dropped` */
     _Atomic bool writes; /* the library has something to send */
+    bool is_full;        /* so has the relay */
     _Atomic bool inside; /* the store is publishing, and will send it */
     pthread_mutex_t mutex;
     bool dropped;
@@ -46,8 +50,14 @@ bool mrt_nats_connecting_take(struct mrt_nats_connecting *connecting, struct mrt
                               size_t *host, int *error, char *text, size_t size);
 /* Its result is not wanted. */
 void mrt_nats_connecting_drop(struct mrt_nats_connecting *connecting);
+/* Has the library read what has come; NULL: fine, else why no more will come. */
+const char *mrt_nats_link_read(struct mrt_nats_link *link);
+/* Has the library send what it has; whether some of it is left. */
+bool mrt_nats_link_write(struct mrt_nats_link *link);
 /* Closes the connection. */
 void mrt_nats_link_drop(struct mrt_nats_link *link);
+/* In a forked child: closes descriptors. */
+void mrt_nats_link_abandon(const struct mrt_nats_link *link);
 /* Takes the text of what the server has refused; false: nothing. */
 bool mrt_nats_link_violation(struct mrt_nats_link *link, char *text, size_t size);
 

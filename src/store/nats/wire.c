@@ -18,7 +18,7 @@
 #define PAUSE_MAX (2 * MRT_SECOND)
 #define EVENTS_MAX 4
 #define REPLY_SIZE 96
-#define READS_MAX 1024 /* of at most 32 KiB each, without an answer */
+#define READS_MAX 1024 /* of at most 16 KiB each, by TLS, without an answer */
 
 int mrt_nats_wire_open(struct mrt_nats_wire *wire, const struct mrt_nats_address *address,
                        const char *secret)
@@ -82,8 +82,8 @@ void mrt_nats_wire_close(struct mrt_nats_wire *wire)
 
 void mrt_nats_wire_abandon(struct mrt_nats_wire *wire)
 {
-    if (wire->link && wire->link->socket >= 0)
-        close(wire->link->socket);
+    if (wire->link)
+        mrt_nats_link_abandon(wire->link);
     close(wire->event);
     close(wire->epoll);
 }
@@ -248,9 +248,7 @@ void mrt_nats_wire_flush(struct mrt_nats_wire *wire)
     struct mrt_nats_link *link = wire->link;
     if (!link)
         return;
-    if (atomic_load(&link->writes))
-        natsConnection_ProcessWriteEvent(link->connection);
-    bool polls = atomic_load(&link->writes);
+    bool polls = mrt_nats_link_write(link);
     if (polls != wire->polls_writes && !natsConnection_IsClosed(link->connection))
         mrt_epoll_watch(wire->epoll, link->socket, EPOLLIN | (polls ? EPOLLOUT : 0), link);
     wire->polls_writes = polls;
@@ -401,6 +399,7 @@ void mrt_nats_wire_process(struct mrt_nats_wire *wire, mrt_time now)
     struct epoll_event ready[EVENTS_MAX];
     uint64_t count;
     bool readable = false; /* in a read without it the library waits, if the connection is by TLS */
+    const char *fault = NULL;
     int events = epoll_wait(wire->epoll, ready, EVENTS_MAX, 0);
     for (int i = 0; i < events; i++) {
         if (ready[i].data.ptr == &wire->event) {
@@ -415,14 +414,14 @@ void mrt_nats_wire_process(struct mrt_nats_wire *wire, mrt_time now)
     tend_connection(wire, now);
     if (wire->link && readable) {
         wire->unanswered++;
-        natsConnection_ProcessReadEvent(wire->link->connection);
+        fault = mrt_nats_link_read(wire->link);
     }
     read_inbox(wire);
-    if (wire->link && wire->unanswered > READS_MAX)
-        break_off(wire, "the server sends without end");
+    if (wire->link && wire->link->relay.inner < 0 && wire->unanswered > READS_MAX)
+        fault = "the server sends without end";
     refuse_violation(wire);
-    if (wire->link && natsConnection_IsClosed(wire->link->connection)) {
-        break_off(wire, "the connection broke before the answer");
+    if (wire->link && (fault || natsConnection_IsClosed(wire->link->connection))) {
+        break_off(wire, fault ? fault : "the connection broke before the answer");
         tend_connection(wire, now);
     }
     end_late(wire, now);
