@@ -165,6 +165,18 @@ mariadb_is_survived() {
     grep '^ls: .*the server takes nothing' said
 }
 
+@test "SE-10 NATS: a server that begins with TLS and says nothing more is left for the next" {
+    hostile nats tls taken
+    local first=$port
+    rm -f taken
+    hostile nats pings taken # the next takes note of a client
+    MORTISE_URL="nats://127.0.0.1:$first,127.0.0.1:$port?connect=300ms" \
+        run timeout 60 "$MORTISE" run -w 5s a true
+    echo "$status $output"
+    [ "$status" -ne 0 ]
+    [ -s taken ]
+}
+
 @test "SE-10 NATS: answers that are not JetStream's are survived" {
     local words
     hostile nats junk taken

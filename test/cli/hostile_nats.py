@@ -7,6 +7,7 @@ line     the line before an answer has no end
 message  an answer is said to have 1 GiB, and has no end
 size     an answer is said to have 2 GiB less one byte: libnats reads outside its buffer
 pings    it greets without end, and takes nothing
+tls      it has its client begin with TLS, and says nothing more
 junk     answers are no JSON, other JSON than JetStream's, or have numbers that cannot be
 
 The file has how many MiB its greediest client has taken."""
@@ -51,6 +52,11 @@ def serve(connection):
     if KIND == "info":
         connection.sendall(b"INFO {")
         flood(lambda: connection.sendall(b"x" * MIB), TAKEN)
+        return
+    if KIND == "tls":
+        connection.sendall(INFO.replace(b'"jetstream"', b'"tls_required":true,"jetstream"'))
+        while connection.recv(MIB):
+            pass
         return
     connection.sendall(INFO)
     stream = connection.makefile("rb")

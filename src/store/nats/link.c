@@ -11,6 +11,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#define CONNECTING_MAX 64 /* of a process: some may wait for a server that says nothing more */
 #define READS_MAX 1024
 #define BUFFERED_MAX (4 << 20) /* bytes that the library keeps for a server that takes none */
 #define PING_MS (3600 * 1000)  /* requests of ours have time limits */
@@ -27,6 +28,8 @@ struct mrt_nats_connecting {
     int error;
     char text[256];
 };
+
+static _Atomic int connecting_count;
 
 static void wake(int event)
 {
@@ -352,6 +355,7 @@ static void *run(void *argument)
         wake(connecting->event);
     pthread_mutex_unlock(&connecting->mutex);
     connecting_release(connecting);
+    atomic_fetch_sub(&connecting_count, 1);
     return NULL;
 }
 
@@ -371,8 +375,10 @@ struct mrt_nats_connecting *mrt_nats_connect(const struct mrt_nats_address *addr
     connecting->error = MORTISE_ENOMEM;
     snprintf(connecting->secret, sizeof connecting->secret, "%s", secret);
     snprintf(connecting->inbox, sizeof connecting->inbox, "%s*", inbox);
-    if (mrt_thread_begin(run, connecting))
+    bool fits = atomic_fetch_add(&connecting_count, 1) < CONNECTING_MAX;
+    if (fits && mrt_thread_begin(run, connecting))
         return connecting;
+    atomic_fetch_sub(&connecting_count, 1);
     atomic_store(&connecting->users, 1);
     connecting_release(connecting);
     return NULL;

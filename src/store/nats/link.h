@@ -40,7 +40,7 @@ struct mrt_nats_link {
 struct mrt_nats_connecting;
 
 /* Begins to connect, with the host of this index first; `inbox` is subscribed to. A write to the
-   descriptor `event` says that it has ended. NULL: no memory, or no thread. */
+   descriptor `event` says that it has ended. NULL: no memory, no thread, or too many wait. */
 struct mrt_nats_connecting *mrt_nats_connect(const struct mrt_nats_address *address,
                                              const char *secret, size_t host, const char *inbox,
                                              int epoll, int event);

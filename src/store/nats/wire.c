@@ -189,6 +189,8 @@ static void begin_connecting(struct mrt_nats_wire *wire, mrt_time now)
                                         wire->epoll, wire->event);
     if (!wire->connecting)
         wire->again = now + PAUSE_MAX;
+    mrt_time each = wire->address->connect;
+    wire->patience = mrt_time_add(now, each * (mrt_time)(wire->address->servers.host_count + 1));
 }
 
 bool mrt_nats_publish(struct mrt_nats_wire *wire, const char *subject, int64_t expected,
@@ -356,6 +358,18 @@ static void not_connected(struct mrt_nats_wire *wire, int error, const char *tex
     }
 }
 
+/* In a handshake of TLS the library waits without a limit. Its thread ends when the server does. */
+static void give_up_connecting(struct mrt_nats_wire *wire)
+{
+    char text[256], host[MRT_HOST_TEXT_SIZE];
+    mrt_host_format(&wire->address->servers.hosts[wire->host], host);
+    snprintf(text, sizeof text, "%.180s: no connection in time", host);
+    mrt_nats_connecting_drop(wire->connecting);
+    wire->connecting = NULL;
+    wire->host = (wire->host + 1) % wire->address->servers.host_count;
+    not_connected(wire, MORTISE_EUNREACHABLE, text);
+}
+
 static void tend_connection(struct mrt_nats_wire *wire, mrt_time now)
 {
     char text[256];
@@ -367,6 +381,8 @@ static void tend_connection(struct mrt_nats_wire *wire, mrt_time now)
             connected(wire);
         else
             not_connected(wire, error, text);
+    } else if (wire->connecting && now >= wire->patience) {
+        give_up_connecting(wire);
     }
     if (!TAILQ_EMPTY(&wire->held))
         begin_connecting(wire, now);
@@ -438,7 +454,9 @@ mrt_time mrt_nats_wire_next(const struct mrt_nats_wire *wire)
     if (!wire->link)
         TAILQ_FOREACH (call, &wire->held, link)
             next = mrt_time_min(next, call->deadline);
-    if (!TAILQ_EMPTY(&wire->held) && !wire->link && !wire->connecting)
+    if (wire->connecting)
+        next = mrt_time_min(next, wire->patience);
+    else if (!TAILQ_EMPTY(&wire->held) && !wire->link)
         next = mrt_time_min(next, wire->again);
     return next;
 }

@@ -75,7 +75,8 @@ struct mrt_nats_wire {
     unsigned unanswered; /* reads since the last answer */
     unsigned generation; /* of the connection */
     unsigned failures;
-    mrt_time again; /* no attempt to connect before */
+    mrt_time again;    /* no attempt to connect before */
+    mrt_time patience; /* with `connecting`, until then */
     uint64_t chance;
     TAILQ_HEAD(mrt_nats_calls, mrt_nats_call) calls, held; /* sent, and not yet */
     unsigned under_way;                                    /* that are not urgent */
