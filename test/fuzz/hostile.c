@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/select.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -94,7 +95,7 @@ static void begin_listening(void)
     port = ntohs(address.sin_port);
 }
 
-static int call_upstream(void)
+int hostile_call_upstream(void)
 {
     struct sockaddr_in address = {.sin_family = AF_INET,
                                   .sin_port = htons(upstream_port),
@@ -117,19 +118,38 @@ static void close_connection(struct connection *connection)
     connection->fd = connection->upstream = -1;
 }
 
+bool hostile_accepts(void)
+{
+    return !game.over && game.connection_count < FUZZ_CONNECTIONS;
+}
+
+int hostile_accept(void)
+{
+    struct timeval patience = {2, 0};
+    fd_set waiting;
+    FD_ZERO(&waiting);
+    FD_SET(listener, &waiting);
+    return select(listener + 1, &waiting, NULL, NULL, &patience) == 1
+               ? accept4(listener, NULL, NULL, SOCK_CLOEXEC)
+               : -1;
+}
+
+void hostile_accepted(int fd, int upstream)
+{
+    if (fuzz_accepted)
+        fuzz_accepted(game.connection_count);
+    game.connections[game.connection_count++] = (struct connection){fd, upstream};
+}
+
 static void accept_all(void)
 {
     int fd;
     while ((fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC)) >= 0) {
         struct connection made = {fd, -1};
-        if (game.over || game.connection_count == FUZZ_CONNECTIONS) {
+        if (hostile_accepts())
+            hostile_accepted(fd, hostile_call_upstream());
+        else
             close_connection(&made);
-            continue;
-        }
-        made.upstream = call_upstream();
-        if (fuzz_accepted)
-            fuzz_accepted(game.connection_count);
-        game.connections[game.connection_count++] = made;
     }
 }
 
@@ -192,6 +212,8 @@ static void deliver(void *context, const struct mrt_event *event)
         require(event->serial <= game.command_count && game.pending[event->serial - 1]);
         game.pending[event->serial - 1] = false; /* each is answered once */
     }
+    if (fuzz_delivered)
+        fuzz_delivered(event->serial > 0 ? &game.commands[event->serial - 1] : NULL, event);
     for (size_t i = 0; event->value && i < event->value_size; i++)
         seen += ((const uint8_t *)event->value)[i];
     if (event->detail)
@@ -304,16 +326,34 @@ static void send_to(size_t connection, const uint8_t *bytes, size_t size)
         seen += send(fd, sound, size, MSG_NOSIGNAL | MSG_DONTWAIT) > 0;
 }
 
-static void send_bytes(void)
+/* The bytes of a step, behind the number of their connection; their size. */
+static size_t take_bytes(const uint8_t **bytes)
 {
-    uint8_t which = next();
     size_t size = next();
     size = size << 8 | next();
     if (size > game.size)
         size = game.size;
-    const uint8_t *bytes = game.data;
+    *bytes = game.data;
     game.data += size;
     game.size -= size;
+    return size;
+}
+
+bool hostile_take_bytes(uint8_t number, const uint8_t **bytes, size_t *size)
+{
+    if (game.size < 2 || game.data[0] % STEPS != BYTES || game.data[1] != number)
+        return false;
+    game.data += 2;
+    game.size -= 2;
+    *size = take_bytes(bytes);
+    return true;
+}
+
+static void send_bytes(void)
+{
+    uint8_t which = next();
+    const uint8_t *bytes;
+    size_t size = take_bytes(&bytes);
     pump();
     if (!upstream_port && game.connection_count > 0 && size > 0)
         send_to(which % game.connection_count, bytes, size);

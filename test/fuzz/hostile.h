@@ -34,5 +34,18 @@ FUZZ_OPTIONAL void fuzz_accepted(size_t connection);
 FUZZ_OPTIONAL void fuzz_received(size_t connection, const uint8_t *bytes, size_t size);
 /* Makes of the bytes what may be sent; returns how many those are. */
 FUZZ_OPTIONAL size_t fuzz_sound(size_t connection, uint8_t *bytes, size_t size);
+/* The store has answered a command; NULL: it tells of something else. */
+FUZZ_OPTIONAL void fuzz_delivered(const struct mrt_command *command, const struct mrt_event *event);
+
+/* For a client library that connects by a call that waits. Takes the input's next bytes, if those
+   are next and for the connection of this number, which no other step has. False: they are not. */
+bool hostile_take_bytes(uint8_t number, const uint8_t **bytes, size_t *size);
+/* Whether the client may connect; then a connection is waited for. -1: none has come. */
+bool hostile_accepts(void);
+int hostile_accept(void);
+/* The bytes from there belong to the store's steps from now on. */
+void hostile_accepted(int fd, int upstream);
+/* A connection to the server whose dialogue is recorded; -1: none is. */
+int hostile_call_upstream(void);
 
 #endif
