@@ -204,6 +204,23 @@ between() {
     keys lost 0
 }
 
+# keys_since REVISION NAME: how many keys the member has had below it, those that were deleted too.
+keys_since() {
+    timeout 2 etcdctl watch --prefix "$2/" --rev="$1" >history || true
+    grep "^$2/" history | sort -u | wc -l
+}
+
+@test "ET-13 the tickets of a client leave one key in the member's history, and not one each" {
+    local revision
+    revision=$(etcdctl get none -w json | grep -o '"revision":[0-9]*' | cut -d: -f2)
+    run -0 "$MORTISE" bench --seconds 1 again
+    [ "$(keys_since "$revision" again)" -eq 2 ] # the command itself measures with a client of its own first
+    [ "$(grep -c ^DELETE history)" -ge 20 ]
+    run -0 "$MORTISE" bench --seconds 1 --locks 3 --threads 3 several
+    [ "$(keys_since "$revision" several-2)" -eq 1 ]
+    [ "$(grep -c ^DELETE history)" -ge 10 ]
+}
+
 @test "SE-10 a login ends no session" {
     between login
     MORTISE_ETCD_AUTH=a run "$MORTISE" run -w 2s --url "etcd://a@$BETWEEN" a true

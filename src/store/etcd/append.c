@@ -13,6 +13,7 @@
 #include "store/etcd/command.h"
 #include "store/etcd/queue.h"
 #include "store/etcd/reply.h"
+#include "store/etcd/spare.h"
 #include "store/kit/refusal.h"
 
 #include <stdio.h>
@@ -52,6 +53,7 @@ void mrt_etcd_show(struct mrt_etcd_job *job, struct mrt_etcd_record *record,
         record->watch_closely = command->watch_closely;
     record->seen = true;
     record->told = false;
+    record->created = entry->created;
     snprintf(record->name, sizeof record->name, "%s", entry->name);
     record->granted = mrt_etcd_grants(view, entry, record->capacity);
     record->others_behind = entry != &view->entries[view->count - 1];
@@ -144,19 +146,26 @@ static void answer_refusal(struct mrt_etcd_job *job)
         mrt_etcd_fail(job, error, "%s", job->job.detail);
 }
 
+/* The conditions of a removal held, and it was done. */
+static bool is_done(const struct mrt_rest_reply *reply)
+{
+    return reply->outcome == MRT_REST_DONE &&
+           json_object_get_boolean(mrt_rest_member(reply->json, "succeeded"));
+}
+
 static void taken_out(void *argument, const struct mrt_rest_reply *reply)
 {
     struct mrt_etcd_job *job = argument;
-    if (reply->outcome == MRT_REST_DONE &&
-        json_object_get_boolean(mrt_rest_member(reply->json, "succeeded")))
+    if (is_done(reply))
         answer_refusal(job);
     else
         mrt_etcd_answer(job,
                         MRT_UNKNOWN); /* it may stand: a REMOVE, or the same again, settles it */
 }
 
-/* Deletes the ticket's key if it has the session's lease, and only while `session` is as it was:
-   the same APPEND may come again, and be granted before this arrives. NULL: no APPEND follows. */
+/* Deletes the ticket's key if it has the session's lease and the ticket's create_revision, and only
+   while `session` is as it was: the same APPEND may come again, and be granted before this arrives.
+   NULL: no APPEND follows. */
 static void send_removal(struct mrt_etcd_job *job, const struct mrt_etcd_record *record,
                          const struct mrt_etcd_session *session, mrt_rest_done *next)
 {
@@ -168,6 +177,8 @@ static void send_removal(struct mrt_etcd_job *job, const struct mrt_etcd_record 
     else
         mrt_rest_add(&text, "{\"compare\":[");
     mrt_etcd_if(&text, key, "LEASE", record->lease);
+    if (record->created > 0)
+        mrt_etcd_if(&text, key, "CREATE", record->created);
     mrt_etcd_txn_then(&text);
     mrt_etcd_delete(&text, key);
     mrt_etcd_txn_send(job, &text, next);
@@ -283,9 +294,18 @@ static void appended(void *argument, const struct mrt_rest_reply *reply)
 
 /* ------------------------------------------------------------------ REMOVE */
 
+/* Nothing that was sent for the ticket's key has an effect any more (spare.h). */
+static void keep_name(struct mrt_etcd_job *job, const struct mrt_rest_reply *reply)
+{
+    const struct mrt_etcd_record *record = mrt_etcd_record_find(job);
+    if (record && record->named && record->created > 0 && is_done(reply))
+        mrt_etcd_spare_keep(job->queue, record);
+}
+
 static void removed(void *argument, const struct mrt_rest_reply *reply)
 {
     struct mrt_etcd_job *job = argument;
+    keep_name(job, reply);
     if (!mrt_etcd_job_done(job, reply))
         return;
     struct mrt_etcd_record *record = mrt_etcd_record_find(job);

@@ -10,6 +10,7 @@
  *   queue.c                the commands of a queue in their order, its tickets, its watch
  *   reply.c                what every transaction of a session has in common
  *   view.c, ticket.c       a queue at one revision; what a ticket's key holds
+ *   spare.c                names of keys that can be used again
  *   wire.c, code.c, text.c, uri.c    calls (on store/rest), errors, texts and addresses, without
  *                                    state of the store
  *   rights.c               what --print-acl prints
@@ -53,6 +54,7 @@ struct mrt_etcd_session {
     char key[MRT_ETCD_NAME_SIZE];
 };
 
+struct mrt_etcd_spare;
 struct mrt_etcd_queue;
 struct mrt_etcd_job {
     struct mrt_job job; /* the first member */
@@ -73,6 +75,8 @@ struct mrt_etcd_record {
     struct mrt_id session, ticket;
     int64_t lease;
     char name[MRT_ETCD_SUFFIX_SIZE]; /* of its key, below the queue's */
+    bool named;                      /* by this store: it did not adopt the ticket */
+    int64_t created;                 /* its key's create_revision; 0: not known */
     uint64_t capacity, revoked;
     bool seen; /* it is in the queue; what follows is as its newest VIEW says */
     bool granted, others_behind, told;
@@ -120,7 +124,9 @@ struct mrt_etcd_store {
     struct mrt_jobs jobs; /* of sessions, under way */
     TAILQ_HEAD(, mrt_etcd_session) sessions;
     unsigned watches;
-    struct mrt_etcd_queue *queues; /* all, by directory */
+    struct mrt_etcd_queue *queues;                      /* all, by directory */
+    TAILQ_HEAD(mrt_etcd_spares, mrt_etcd_spare) spares; /* spare.c */
+    unsigned spare_count;
     TAILQ_HEAD(, mrt_etcd_queue) active;
 };
 

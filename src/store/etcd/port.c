@@ -17,6 +17,7 @@
 #include "store/etcd/command.h"
 #include "store/etcd/queue.h"
 #include "store/etcd/rights.h"
+#include "store/etcd/spare.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -129,6 +130,7 @@ static void free_store(struct mrt_etcd_store *store)
     struct mrt_etcd_session *session;
     struct mrt_job *job;
     mrt_etcd_queues_free(store);
+    mrt_etcd_spares_free(store);
     while ((session = TAILQ_FIRST(&store->sessions))) {
         TAILQ_REMOVE(&store->sessions, session, link);
         free(session);
@@ -173,6 +175,7 @@ static int etcd_open(const struct mrt_uri *uri, const struct mrt_store_options *
     TAILQ_INIT(&store->jobs);
     TAILQ_INIT(&store->sessions);
     TAILQ_INIT(&store->active);
+    TAILQ_INIT(&store->spares);
     mrt_rest_wire_init(&store->wire.rest);
     store->begin = mrt_etcd_command_begin;
     mrt_outbox_init(&store->outbox, sink);

@@ -8,6 +8,7 @@
 #include "base/assert.h"
 #include "base/backoff.h"
 #include "store/etcd/reply.h"
+#include "store/etcd/spare.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -180,7 +181,9 @@ struct mrt_etcd_record *mrt_etcd_record_make(struct mrt_etcd_job *job,
     record->session = session->id;
     record->lease = session->lease;
     record->ticket = job->job.command.ticket;
-    mrt_id_format(record->ticket, record->name);
+    record->named = !job->job.command.adopt;
+    if (!record->named || !mrt_etcd_spare_take(job->queue, record->name))
+        mrt_id_format(record->ticket, record->name);
     TAILQ_INSERT_TAIL(&job->queue->records, record, link);
     return record;
 }
