@@ -306,7 +306,7 @@ static void test_a_record_counts_for_its_time_since_its_newest_change(void **sta
     lease_write(&waiter, lock, "{\"holderIdentity\": \"other\", \"leaseDurationSeconds\": 1}");
     struct mrt_event view = port_append(&waiter, lock, port_id());
     assert_true(waits(view));
-    port_wait_told(&waiter, view.ticket, 300 * MRT_MILLISECOND);
+    port_wait_told(&waiter, view.ticket, 100 * MRT_MILLISECOND);
     mrt_time renewed = mrt_time_now();
     lease_write(&waiter, lock, "{\"renewTime\": \"2020-01-01T00:00:00.000000Z\"}");
     port_wait_granted(&waiter, lock, view, 1, 1, LONG);
@@ -334,6 +334,7 @@ static void test_a_deletion_ends_a_hold(void **state)
     struct mrt_event view = append_closely(&holder);
     assert_true(is_granted(view));
     assert_int_equal(renew(&holder).type, MRT_RENEWED);
+    port_wait(&holder, MRT_STOPPED, (struct mrt_id){0, 0}, SHORT, NULL); /* the watch begins */
     lease_delete(&waiter, lock);
     assert_true(port_wait_told(&holder, view.ticket, LONG));
     assert_int_equal(port_refresh(&holder, lock, &view).type, MRT_GONE);
@@ -351,6 +352,25 @@ static void test_watches_that_end_by_an_error_pause(void **state)
         port_wait(&holder, MRT_STOPPED, (struct mrt_id){0, 0}, 5 * MRT_MILLISECOND, NULL);
     }
     assert_in_range(watch_count(), count, count + 2);
+}
+
+/* It has read the Lease in a list alone, which does not say what it is. */
+static void test_a_write_behind_a_list_says_what_it_is(void **state)
+{
+    (void)state;
+    lease_write(&waiter, lock, "{}");
+    assert_int_equal(port_observe(&holder, lock, port_id()).type, MRT_HOLDER);
+    port_wait(&holder, MRT_STOPPED, (struct mrt_id){0, 0}, SHORT, NULL);
+    watch_shows(&holder, "ERROR", json_object_new_object());
+    assert_int_equal(port_observe(&holder, lock, port_id()).type, MRT_HOLDER);
+    stray_lead(&holder, "GET", STRAY_NOT, ALL);
+    for (mrt_time end = mrt_time_now() + LONG; stray_count() == 0 && mrt_time_now() < end;)
+        port_wait(&holder, MRT_STOPPED, (struct mrt_id){0, 0}, 20 * MRT_MILLISECOND, NULL);
+    assert_int_equal(stray_count(), 1);
+    port_wait(&holder, MRT_STOPPED, (struct mrt_id){0, 0}, SHORT, NULL);
+    stray_lead(&holder, "PUT", STRAY_LATE, ALL);
+    assert_int_equal(port_append(&holder, lock, port_id()).type, MRT_UNKNOWN);
+    assert_non_null(strstr(late_body(), "\"kind\":\"Lease\""));
 }
 
 /* By a client that has seen the Lease before; no other knows what it was. */
@@ -578,6 +598,7 @@ static const struct CMUnitTest tests[] = {
     TEST(test_a_record_counts_for_its_time_since_its_newest_change),
     TEST(test_a_record_that_says_no_time_counts_for_some),
     TEST(test_a_deletion_ends_a_hold),
+    TEST(test_a_write_behind_a_list_says_what_it_is),
     TEST(test_watches_that_end_by_an_error_pause),
     TEST(test_a_holder_behind_a_deletion_has_a_larger_fence),
     TEST(test_notes_of_a_former_holder_do_not_count),

@@ -254,6 +254,11 @@ static int ask(struct port_client *client, const char *method, const char *path,
     return error;
 }
 
+const char *late_body(void)
+{
+    return late.body.bytes ? late.body.bytes : "";
+}
+
 int late_arrives(struct port_client *client)
 {
     assert_true(late.path[0]);

@@ -29,6 +29,7 @@ unsigned stray_count(void);
 void stray_release(void);
 /* Nothing is led astray any more; what is late is forgotten. */
 void stray_end(void);
+const char *late_body(void);
 /* The late request reaches the server now: 0, or the code of its refusal. */
 int late_arrives(struct port_client *client);
 /* So many watches have been sent. */

@@ -158,6 +158,14 @@ char *mrt_k8s_value(struct json_object *json, size_t *size)
 
 /* ------------------------------------------------------------------ writing */
 
+static struct json_object *checked(struct json_object *json, bool fine)
+{
+    if (fine)
+        return json;
+    json_object_put(json);
+    return NULL;
+}
+
 /* Adds a member; takes the value. False: no memory. */
 static bool add(struct json_object *object, const char *name, struct json_object *value)
 {
@@ -170,6 +178,19 @@ static bool add(struct json_object *object, const char *name, struct json_object
 static bool add_text(struct json_object *object, const char *name, const char *text)
 {
     return add(object, name, json_object_new_string(text));
+}
+
+static bool add_type(struct json_object *json)
+{
+    return add_text(json, "apiVersion", "coordination.k8s.io/v1") &&
+           add_text(json, "kind", "Lease");
+}
+
+/* An item of a list does not say what it is. */
+static struct json_object *copy(struct json_object *old)
+{
+    struct json_object *json = NULL;
+    return json_object_deep_copy(old, &json, NULL) == 0 ? checked(json, add_type(json)) : NULL;
 }
 
 /* The object of this name in another, which is made if it is not there; NULL: no memory. */
@@ -224,28 +245,12 @@ static bool add_number(struct json_object *json, const char *name, int64_t numbe
     return add(part_of(json, "spec"), name, json_object_new_int64(number));
 }
 
-static struct json_object *copy(struct json_object *old)
-{
-    struct json_object *json = NULL;
-    return json_object_deep_copy(old, &json, NULL) == 0 ? json : NULL;
-}
-
-static struct json_object *checked(struct json_object *json, bool fine)
-{
-    if (fine)
-        return json;
-    json_object_put(json);
-    return NULL;
-}
-
 /* Somebody has deleted the Lease to begin anew if no transition was left. */
 static struct json_object *make(const char *name, int64_t floor)
 {
     int64_t first = floor <= TRANSITIONS_MAX ? floor : 0;
     struct json_object *json = json_object_new_object();
-    bool fine = add_text(json, "apiVersion", "coordination.k8s.io/v1") &&
-                add_text(json, "kind", "Lease") &&
-                add_text(part_of(json, "metadata"), "name", name) &&
+    bool fine = add_type(json) && add_text(part_of(json, "metadata"), "name", name) &&
                 add_number(json, "leaseTransitions", first);
     return checked(json, fine);
 }
