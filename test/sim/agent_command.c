@@ -172,7 +172,7 @@ static void boot(struct resp_world *resp, int number)
     start(client);
 }
 
-void resp_populate(struct world *world)
+void resp_begin(struct world *world)
 {
     const struct profile *p = &world->drawn;
     if (p->model != MODEL_AGENT || p->resp_clients == 0 || !can_be_named(world, 0))
@@ -183,7 +183,12 @@ void resp_populate(struct world *world)
     world->resp->world = world;
     world->resp->count =
         (int)(p->resp_clients < RESP_CLIENTS_MAX ? p->resp_clients : RESP_CLIENTS_MAX);
-    for (int i = 0; i < world->resp->count; i++)
+    policy_begin(world);
+}
+
+void resp_populate(struct world *world)
+{
+    for (int i = 0; world->resp && i < world->resp->count; i++)
         boot(world->resp, i);
 }
 
@@ -220,6 +225,8 @@ void resp_fini(struct world *world)
         streams_free(client);
         hosts_free(client);
     }
+    if (world->resp)
+        policy_end(world->resp);
     free(world->resp);
 }
 

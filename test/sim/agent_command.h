@@ -11,6 +11,7 @@
  *   agent_reply.c     commands as bytes, and what follows from the replies
  *   agent_promise.c   the invariants
  *   agent_turn.c      those of the agents' tickets at the server
+ *   agent_policy.c    users, and the policy that they have
  *
  * The belief of such a client. If HELD has replied a time, it holds for so long, counted from
  * when it sent HELD, whatever befalls agent and store: unless it has given the lock back or closed
@@ -30,6 +31,7 @@
 #define RESP_INDEX (CLIENTS_MAX + AGENTS_MAX) /* of the first one, as a client */
 #define TAKES_MAX 64
 #define INBOX_SIZE 65536
+#define POLICIES_MAX 64
 
 enum verb {
     VERB_LOCK,
@@ -50,22 +52,25 @@ struct asked {
     uint64_t fence, weight;
     int64_t ms;               /* the timeout of a LOCK; what EXTEND wants; the number of a PING */
     int64_t longest_ms;       /* of a LOCK with TTL; 0: without */
+    bool reads;               /* of a read/write lock */
     bool again;               /* a LOCK of a name that this connection has */
     mrt_time sent;            /* on its client's clock */
     mrt_time since;           /* in true time */
     uint64_t ends;            /* so many bytes of the connection, with it */
-    uint64_t order;           /* of a LOCK: when the agent read it; 0: that is not known */
-    const struct peer *agent; /* which agent read it, in which life */
-    uint64_t expected;        /* of a LOCK: the ticket that its agent keeps; 0: none */
-    size_t tickets;           /* of clients with the library, until then */
+    uint64_t order;           /* when the agent read it; 0: that is not known */
+    const struct peer *agent; /* which agent read it, in which life, by which policy */
+    int policy;
+    uint64_t expected;    /* of a LOCK: the ticket that its agent keeps; 0: none */
+    uint64_t contentions; /* of the lock, until then */
 };
 
 /* A lock that a LOCK has got. */
 struct resp_hold {
     bool is_there;
     int queue;
-    uint64_t fence, weight;
-    mrt_time granted;           /* the reply came, in true time */
+    uint64_t fence, weight, order; /* of its LOCK */
+    const struct peer *agent;
+    mrt_time granted, got;      /* the reply came, in true time, and on its client's clock */
     mrt_time until;             /* HELD has promised, on its client's clock */
     mrt_time at_least, at_most; /* it ends by its own time between these; MRT_TIME_NEVER: it does
                                    not */
@@ -81,7 +86,7 @@ struct dialogue {
     struct stream *stream;
     bool has_ended;   /* the agent has closed its side, or has died */
     bool has_babbled; /* the agent is to end it */
-    bool has_quit;
+    bool has_quit, has_reply;
     bool was_cancelled; /* the newest LOCK that was refused */
     mrt_time hold_until;
     struct asked asked[ASKED_MAX]; /* in their order */
@@ -116,6 +121,17 @@ struct resp_turn {
     mrt_time overdue_since;   /* the first grant beyond the budget */
 };
 
+/* The rules of a user. */
+struct user_policy {
+    bool acquires, shares, first_alone; /* of the first lock alone */
+    int64_t connections, tickets, names, waiters;
+    int64_t hold_ms; /* 0: a hold has no limit */
+};
+
+struct policy {
+    struct user_policy users[USERS_MAX];
+};
+
 struct resp_world {
     struct world *world;
     int count;
@@ -123,11 +139,20 @@ struct resp_world {
     struct take takes[TAKES_MAX];
     size_t take_count;
     struct resp_turn turns[QUEUES_MAX];
+    uint64_t contentions[QUEUES_MAX]; /* steps in which others waited at the server */
     mrt_time limit; /* of what is to be done immediately; MRT_TIME_NEVER: there is none now */
+    int file;       /* of the policy; -1: there is none */
+    char path[32];
+    struct task policy;
+    int64_t policy_every_us;
+    struct policy policies[POLICIES_MAX];
+    int policy_count;
     struct resp_client clients[RESP_CLIENTS_MAX];
 };
 
 /* agent_command.c */
+/* Before there is an agent. */
+void resp_begin(struct world *world);
 void resp_populate(struct world *world);
 void resp_heal(struct world *world);
 void resp_close(struct world *world);
@@ -168,6 +193,18 @@ void resp_granted(struct dialogue *dialogue, const struct asked *asked, uint64_t
 void resp_promised(struct dialogue *dialogue, const struct asked *asked, int64_t ms);
 /* Whether a command may be answered so. */
 void resp_check_error(struct dialogue *dialogue, const struct asked *asked, const char *line);
+
+/* agent_policy.c */
+void policy_begin(struct world *world);
+void policy_end(struct resp_world *resp);
+/* Whether a LOCK is against the policy by which the agent has read it, if that is known. */
+bool policy_refuses(const struct dialogue *dialogue, const struct asked *asked);
+/* How long the hold of a LOCK lasts at most; 0: for ever. */
+mrt_time policy_longest(const struct dialogue *dialogue, const struct asked *asked);
+/* Whether an EXTEND by which a hold lasts so long, from now, is within the policy. */
+bool policy_extends(const struct dialogue *dialogue, const struct asked *asked,
+                    const struct resp_hold *hold, int64_t ms);
+void policy_check_granted(const struct dialogue *dialogue, const struct asked *asked);
 
 /* agent_turn.c */
 /* After each step. `calm`: there is no fault, and what has to be done is done within the limit. */

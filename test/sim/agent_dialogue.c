@@ -86,6 +86,7 @@ void dialogue_forget(struct dialogue *dialogue)
     dialogue->fd = -1;
     dialogue->stream = NULL;
     dialogue->has_ended = dialogue->has_babbled = dialogue->has_quit = false;
+    dialogue->has_reply = false;
     dialogue->was_cancelled = false;
 }
 
@@ -148,6 +149,8 @@ static void say_extend(struct dialogue *dialogue, struct resp_hold *hold)
     const char *const words[] = {"EXTEND", world_of(dialogue)->queues[hold->queue].name, fence, ms,
                                  NULL};
     mrt_time ends = client_now(&dialogue->client->client) + mrt_time_from_ms(asked.ms);
+    if (resp_user(&dialogue->client->client) > 0) /* whose policy may have become another one */
+        ends = 0;
     if (hold->until > ends)
         hold->until = ends;
     hold->at_least = 0; /* until the reply is there, nobody knows */
@@ -187,8 +190,9 @@ static void say_lock(struct dialogue *dialogue, int queue, bool again)
     struct asked asked = {.verb = VERB_LOCK, .queue = queue, .again = again};
     asked.ms = draw_timeout(dialogue);
     asked.expected = resp_expected(world, agent_for(&dialogue->client->client), queue);
-    asked.tickets = agent_ticket_count(world);
+    asked.contentions = world->resp->contentions[queue];
     asked.weight = actor_draw_weight(world, &world->random, state->lock);
+    asked.reads = state->lock == LOCK_READ_WRITE && asked.weight == MRT_READER;
     snprintf(timeout, sizeof timeout, "%" PRId64, asked.ms);
     snprintf(weight, sizeof weight, "%" PRIu64, asked.weight);
     snprintf(permits, sizeof permits, "%" PRIu64, state->recipe.capacity);

@@ -27,7 +27,11 @@
 
 #include <ucontext.h>
 
+struct mrt_agent;
+struct mrt_worker;
+
 #define AGENTS_MAX 2
+#define USERS_MAX 3
 #define AGENT_STACK (256 * 1024)
 
 /* The agent's side of a stream. */
@@ -62,7 +66,11 @@ struct agent_host {
     bool ends, is_told; /* a signal has been sent, and not been read */
     mrt_time wakes_at;  /* by its clock, from its wait */
     struct task turn, crash, pause, cut, signal, restart;
-    struct host_socket listener, stop, store, other;
+    struct host_socket listener, stop, renew, store, operations, other;
+    struct mrt_worker *worker;      /* which has none but what it has done */
+    bool is_renewed;                /* a signal has been sent, to read the policy again */
+    int policy, policy_read;        /* the number of the one it has; 0: none */
+    int64_t connections[USERS_MAX]; /* of each user */
     struct agent_sockets sockets;
     STAILQ_HEAD(, agent_told) told;
     char stack[AGENT_STACK];
@@ -103,13 +111,23 @@ struct agent_host *agent_for(const struct client *client);
 /* A client has sent a command. */
 void agent_note(struct world *world, const struct client *client,
                 const struct mrt_command *command);
-/* How many tickets clients with the library have had. */
-size_t agent_ticket_count(const struct world *world);
 void agents_heal(struct world *world);
 void agents_end(struct world *world);
 bool agents_ended(const struct world *world);
 /* Whether they keep nothing for their clients, who have closed. */
 bool agents_rest(const struct world *world);
+
+/* agent_policy.c */
+/* The number of the user whose process a client is; 0: the agent's own. */
+int64_t resp_user(const struct client *client);
+/* NULL: there is none. */
+const char *policy_path(const struct world *world);
+void policy_read_at_start(struct agent_host *agent);
+uint32_t policy_worker_state(const struct agent_host *agent);
+/* Whether no user has anything of it. */
+bool policy_rests(const struct mrt_agent *agent);
+/* After a turn of the agent. */
+void policy_check_connections(struct agent_host *agent);
 
 extern const struct host_kind agent_host_kind;
 

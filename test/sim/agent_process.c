@@ -16,6 +16,7 @@
 
 #define LISTENER HOST_FIRST_SOCKET
 #define STOP (HOST_FIRST_SOCKET + 1)
+#define RENEW (HOST_FIRST_SOCKET + 2)
 #define FAREWELL (60 * MRT_SECOND) /* a wait of a dead agent that has no end */
 #define DEAD_TURNS_MAX 10000
 #define BUSY_US 2000
@@ -30,10 +31,12 @@ static struct agent_host *resumed;
 static void body(void)
 {
     struct agent_host *agent = resumed;
+    const char *policy = policy_path(agent->client.world);
     const struct mrt_agent_options options = {.url = "sim:?namespace=",
-                                              .renew = -1,
+                                              .renew = policy ? RENEW : -1,
                                               .socket = "/agent.sock",
                                               .listener = LISTENER,
+                                              .policy = policy,
                                               .timeout = MRT_SECOND,
                                               .drain = agent->client.world->drawn.agent_drain_us *
                                                        MRT_MICROSECOND,
@@ -120,6 +123,7 @@ static void plan(struct agent_host *agent)
 static void go_on(struct agent_host *agent)
 {
     resume(agent);
+    policy_check_connections(agent);
     if (!agent->runs)
         ended(agent);
     else
@@ -169,6 +173,16 @@ static uint32_t stop_state(const struct host_socket *socket)
     return AGENT_OF(socket, stop)->is_told ? EPOLLIN : 0;
 }
 
+static uint32_t renew_state(const struct host_socket *socket)
+{
+    return AGENT_OF(socket, renew)->is_renewed ? EPOLLIN : 0;
+}
+
+static uint32_t operations_state(const struct host_socket *socket)
+{
+    return policy_worker_state(AGENT_OF(socket, operations));
+}
+
 static uint32_t store_state(const struct host_socket *socket)
 {
     return STAILQ_EMPTY(&AGENT_OF(socket, store)->told) ? 0 : EPOLLIN;
@@ -194,10 +208,14 @@ static void start(struct agent_host *agent)
     *peer = (struct peer){.client = &agent->client, .index = agent->client.index};
     agent->client.peer = peer;
     agent->host = (struct host){.client = &agent->client};
-    agent->dead = agent->is_told = agent->ends = false;
+    agent->dead = agent->is_told = agent->ends = agent->is_renewed = false;
+    agent->worker = NULL;
+    memset(agent->connections, 0, sizeof agent->connections);
+    policy_read_at_start(agent);
     agent->dead_turns = 0;
     host_socket_new(&agent->host, &agent->listener);
     host_socket_new(&agent->host, &agent->stop);
+    host_socket_new(&agent->host, &agent->renew);
     getcontext(&agent->context);
     agent->context.uc_stack.ss_sp = agent->stack;
     agent->context.uc_stack.ss_size = sizeof agent->stack;
@@ -336,7 +354,9 @@ void agent_boot(struct world *world, struct agent_host *agent, int number)
     STAILQ_INIT(&agent->told);
     agent->listener = (struct host_socket){.state = listener_state, .close = close_nothing};
     agent->stop = (struct host_socket){.state = stop_state, .close = close_nothing};
+    agent->renew = (struct host_socket){.state = renew_state, .close = close_nothing};
     agent->store = (struct host_socket){.state = store_state, .close = close_nothing};
+    agent->operations = (struct host_socket){.state = operations_state, .close = close_nothing};
     agent->other = (struct host_socket){.state = other_state, .close = close_nothing};
     start(agent);
 }
@@ -437,13 +457,13 @@ int __wrap_eventfd(unsigned count, int flags)
     return agent ? host_socket_new(&agent->host, &agent->other) : __real_eventfd(count, flags);
 }
 
-/* The only descriptor that an agent reads by this is the one that its signal comes by. */
+/* The descriptors of an agent's own that are read by this are those that signals come by. */
 ssize_t __wrap_read(int fd, void *bytes, size_t size)
 {
     struct agent_host *agent = caller();
-    if (!agent || fd != STOP)
+    if (!agent || (fd != STOP && fd != RENEW))
         return __real_read(fd, bytes, size);
-    agent->is_told = false;
+    *(fd == STOP ? &agent->is_told : &agent->is_renewed) = false;
     memset(bytes, 0, size);
     return 1;
 }
@@ -464,12 +484,22 @@ int __wrap_mrt_worker_open(struct mrt_worker *worker, const char *url,
                            const struct mrt_store_ops *ops)
 {
     (void)url;
-    *worker = (struct mrt_worker){.ops = ops, .fd = __wrap_eventfd(0, 0)};
+    struct agent_host *agent = caller();
+    *worker =
+        (struct mrt_worker){.ops = ops, .fd = host_socket_new(&agent->host, &agent->operations)};
+    STAILQ_INIT(&worker->done);
+    agent->worker = worker;
     return MORTISE_OK;
 }
 
 void __wrap_mrt_worker_close(struct mrt_worker *worker)
 {
+    struct mrt_operation *operation;
+    while ((operation = STAILQ_FIRST(&worker->done))) {
+        STAILQ_REMOVE_HEAD(&worker->done, link);
+        mrt_operation_free(operation);
+    }
+    caller()->worker = NULL;
     close(worker->fd);
 }
 

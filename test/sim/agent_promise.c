@@ -121,11 +121,12 @@ void resp_taken(const struct stream *stream, uint64_t bytes)
         for (int d = 0; d < world->resp->clients[i].count; d++) {
             struct dialogue *dialogue = &world->resp->clients[i].dialogues[d];
             struct asked *first = &dialogue->asked[0];
-            if (dialogue->stream != stream || dialogue->asked_count == 0 ||
-                first->verb != VERB_LOCK || first->order > 0 || first->ends > bytes)
+            if (dialogue->stream != stream || dialogue->asked_count == 0 || first->agent ||
+                first->ends > bytes)
                 continue;
             first->order = ++world->resp->order;
             first->agent = agent->client.peer;
+            first->policy = agent->policy;
         }
 }
 
@@ -168,14 +169,19 @@ void resp_granted(struct dialogue *dialogue, const struct asked *asked, uint64_t
                                .queue = asked->queue,
                                .fence = fence,
                                .weight = asked->weight,
+                               .order = asked->order,
+                               .agent = asked->agent,
                                .granted = world->now,
+                               .got = now,
                                .is_given_back = dialogue->has_quit,
                                .at_least = MRT_TIME_NEVER,
                                .at_most = MRT_TIME_NEVER};
-    if (asked->longest_ms > 0) {
-        hold->at_least = asked->sent + mrt_time_from_ms(asked->longest_ms);
-        hold->at_most = now + mrt_time_from_ms(asked->longest_ms);
+    mrt_time longest = policy_longest(dialogue, asked);
+    if (longest > 0) {
+        hold->at_least = asked->sent + longest;
+        hold->at_most = now + longest;
     }
+    policy_check_granted(dialogue, asked);
     dialogue->hold_until = now + world_some(world, world->drawn.hold_us);
     world->operations++;
     note_take(dialogue, asked, fence);
@@ -203,6 +209,10 @@ static bool may_refuse(const struct dialogue *dialogue, const struct asked *aske
         return dialogue_has_asked(dialogue, VERB_CANCEL) || dialogue->has_quit;
     if (starts(line, "DEADLOCK"))
         return asked->again;
+    if (starts(line, "FULL"))
+        return resp_user(&dialogue->client->client) > 0;
+    if (starts(line, "NOPERM"))
+        return policy_refuses(dialogue, asked);
     if (starts(line, "AGAIN"))
         return world->drawn.agent_signal_every_us > 0;
     return starts(line, "STORE") && !is_calm(world, asked->since);
@@ -231,13 +241,15 @@ void resp_check_error(struct dialogue *dialogue, const struct asked *asked, cons
     case VERB_UNLOCK:
     case VERB_EXTEND:
         may = !has_it || hold->is_doubted ? starts(line, "NOTHELD") : false;
-        may |= has_it && starts(line, "LOST") && may_be_lost(dialogue, hold);
+        may |= has_it && starts(line, "LOST") &&
+               (may_be_lost(dialogue, hold) || asked->verb == VERB_EXTEND);
         break;
     default:
         may = starts(line, "ERR Protocol");
     }
     if (!may)
         resp_fail(dialogue, asked->queue, "command %d is answered by %.60s", asked->verb, line);
-    if (hold && asked->again && !starts(line, "DEADLOCK") && !starts(line, "AGAIN"))
+    if (hold && asked->again && !starts(line, "DEADLOCK") && !starts(line, "AGAIN") &&
+        !starts(line, "NOPERM"))
         replace(dialogue, hold);
 }

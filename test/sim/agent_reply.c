@@ -97,10 +97,21 @@ static const char *end_of_reply(const char *text, size_t size)
     return at;
 }
 
-static void take_integer(struct dialogue *dialogue, const struct asked *asked, int64_t number)
+/* A policy may leave less, and that of no whole number of milliseconds. */
+static void take_extended(struct dialogue *dialogue, const struct asked *asked, int64_t number)
 {
     struct resp_hold *hold = dialogue_hold(dialogue, asked->queue);
     const struct client *client = &dialogue->client->client;
+    bool limited = resp_user(client) > 0;
+    if (!hold || (limited ? number > asked->ms : number != asked->ms) ||
+        !policy_extends(dialogue, asked, hold, number))
+        resp_fail(dialogue, asked->queue, "EXTEND has replied %lld", (long long)number);
+    hold->at_least = asked->sent + mrt_time_from_ms(number);
+    hold->at_most = client_now(client) + mrt_time_from_ms(number + limited);
+}
+
+static void take_integer(struct dialogue *dialogue, const struct asked *asked, int64_t number)
+{
     switch (asked->verb) {
     case VERB_LOCK:
         resp_granted(dialogue, asked, (uint64_t)number);
@@ -109,10 +120,7 @@ static void take_integer(struct dialogue *dialogue, const struct asked *asked, i
         resp_promised(dialogue, asked, number);
         return;
     case VERB_EXTEND:
-        if (number != asked->ms || !hold)
-            resp_fail(dialogue, asked->queue, "EXTEND has replied %lld", (long long)number);
-        hold->at_least = asked->sent + mrt_time_from_ms(number);
-        hold->at_most = client_now(client) + mrt_time_from_ms(number);
+        take_extended(dialogue, asked, number);
         return;
     case VERB_CANCEL:
         if (number != dialogue->was_cancelled)
@@ -155,6 +163,18 @@ static void take_error(struct dialogue *dialogue, const struct asked *asked, con
         hold->is_there = false;
 }
 
+/* The agent does not serve the connection: so its only line says, and its end. */
+static bool is_turned_away(struct dialogue *dialogue, const char *text)
+{
+    bool limited = resp_user(&dialogue->client->client) > 0 && !dialogue->has_reply;
+    if (!limited || (strncmp(text, "-FULL you have all the connections", 34) != 0 &&
+                     strncmp(text, "-NOPERM this agent's policy has no rule", 39) != 0))
+        return false;
+    dialogue->asked_count = 0;
+    dialogue->has_babbled = true; /* it is ended */
+    return true;
+}
+
 /* Takes a whole reply: that of the first command. */
 static void take(struct dialogue *dialogue, const char *text)
 {
@@ -163,6 +183,9 @@ static void take(struct dialogue *dialogue, const char *text)
         dialogue->asked_count = 0;
         return;
     }
+    if (is_turned_away(dialogue, text))
+        return;
+    dialogue->has_reply = true;
     if (dialogue->asked_count == 0)
         resp_fail(dialogue, NO_QUEUE, "the agent has answered what nobody has sent");
     struct asked asked = dialogue->asked[0];

@@ -104,6 +104,7 @@ static void *take(struct world *world, struct stream *stream)
         abort();
     own->socket = (struct host_socket){
         .state = state_of, .close = close_it, .send = send_to, .receive = receive, .shut = shut};
+    own->socket.uid = resp_user(stream->client);
     own->agent = agent;
     own->stream = stream;
     TAILQ_INSERT_TAIL(&agent->sockets, own, link);

@@ -46,6 +46,7 @@ static void follow(struct world *world, int queue)
                                    .idle_since = world->now,
                                    .contended_since = MRT_TIME_NEVER,
                                    .overdue_since = MRT_TIME_NEVER};
+    world->resp->contentions[queue] += truth.others;
     if (!truth.others)
         turn->contended_since = turn->overdue_since = MRT_TIME_NEVER;
     else if (turn->contended_since == MRT_TIME_NEVER)
@@ -123,7 +124,7 @@ void resp_check_turn(struct dialogue *dialogue, const struct asked *asked, uint6
     mrt_time limit = world->resp->limit;
     if (!is_mutex(world, asked->queue) || limit == MRT_TIME_NEVER)
         return;
-    if (asked->expected > 0 && asked->tickets == agent_ticket_count(world) &&
+    if (asked->expected > 0 && asked->contentions == world->resp->contentions[asked->queue] &&
         fence - asked->expected >= turn->span && turn->span >= SPAN_MIN &&
         world->now - asked->since < LINGER / 4)
         resp_fail(dialogue, asked->queue, "ticket %llu was not kept",

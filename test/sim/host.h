@@ -15,6 +15,7 @@
 /* A connection, as its descriptor shows it; embedded, as the first member, in what it is. */
 struct host_socket {
     mrt_time open_at; /* when the connecting ends, well or badly */
+    int64_t uid;      /* of the other side's user; 0: this one's */
     uint32_t (*state)(const struct host_socket *socket); /* EPOLL bits, once it has */
     void (*close)(struct host_socket *socket);
     void (*shut)(struct host_socket *socket);

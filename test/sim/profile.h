@@ -207,7 +207,8 @@ enum {
     X(agent_signal_every_us, EXTRA, "a signal ends an agent about each")                          \
     X(agent_drain_us, FIXED, "and holds go on for so long")                                       \
     X(agent_room, FIXED, "connections that an agent has descriptors for")                         \
-    X(resp_clients, EXTRA, "clients of the agents' commands")
+    X(resp_clients, EXTRA, "clients of the agents' commands")                                     \
+    X(users, EXTRA, "users whose processes those are, beside the agents' own, with a policy")
 
 struct profile {
 #define PROFILE_FIELD(name, kind, text) int64_t name;

@@ -3,7 +3,7 @@
  * The server of the agents' store, the memory store's; and which client each of its tickets is of,
  * which that server does not know. A ticket is a client's from its APPEND on.
  */
-#include "agent_host.h"
+#include "agent_command.h"
 
 #include "agent/peer.h"
 
@@ -87,11 +87,6 @@ static struct peer *owner(void *server, int queue, uint64_t fence)
     return NULL;
 }
 
-size_t agent_ticket_count(const struct world *world)
-{
-    return state_of(world)->note_count;
-}
-
 /* ------------------------------------------------------------------ all agents */
 
 void agents_heal(struct world *world)
@@ -109,7 +104,7 @@ static bool rests(const struct agent_host *host)
         return false;
     agent = (const void *)((const char *)host->driver - offsetof(struct mrt_agent, driver));
     return !agent->desk.tickets && !agent->desk.commands && TAILQ_EMPTY(&agent->desk.sessions) &&
-           agent->peer_count == 0;
+           agent->peer_count == 0 && policy_rests(agent);
 }
 
 bool agents_rest(const struct world *world)
@@ -149,6 +144,7 @@ static void *begin(struct world *world)
 static void begin_agents(struct world *world, void *server)
 {
     struct agent_world *agents = server;
+    resp_begin(world);
     for (int i = 0; i < world->drawn.agents; i++) {
         agents->agents[i].client.offset = random_below(&world->random, 1000 * MRT_SECOND);
         agents->agents[i].client.rate_ppm = client_draw_rate(world);

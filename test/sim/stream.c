@@ -13,6 +13,9 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#ifndef SO_PEERGROUPS
+#define SO_PEERGROUPS 59
+#endif
 #ifndef SO_PEERPIDFD
 #define SO_PEERPIDFD 77
 #endif
@@ -386,9 +389,14 @@ int __wrap_getsockopt(int fd, int level, int option, void *value, socklen_t *siz
     const struct stream *stream = stream_of(fd);
     if (!stream)
         return __real_getsockopt(fd, level, option, value, size);
-    if (option == SO_PEERCRED) { /* all are processes of this one's user */
-        const struct ucred credentials = {.pid = 1, .uid = geteuid(), .gid = getegid()};
+    if (option == SO_PEERCRED) {
+        uid_t uid = stream->socket.uid ? (uid_t)stream->socket.uid : geteuid();
+        const struct ucred credentials = {.pid = 1, .uid = uid, .gid = getegid()};
         memcpy(value, &credentials, sizeof credentials);
+        return 0;
+    }
+    if (option == SO_PEERGROUPS) {
+        *size = 0;
         return 0;
     }
     if (option == SO_PEERPIDFD) { /* and none of them is seen to end */
