@@ -9,6 +9,7 @@ mortise_live_test(conform_operator_k8s k8s test_conform_operator_memory "{}&leas
 mortise_live_test(conform_values_k8s k8s test_conform_values_memory "{}&lease=2s")
 mortise_live_api(k8s "{}&lease=" acquire election)
 mortise_live_test(api_contest_k8s k8s test_api_contest "{}&lease=3s" "test_a*") # the others count turns in a queue
+mortise_live_test(api_stress_k8s k8s test_api_stress "{}&lease=20s")
 # The store's objects, of which some calls are led astray; and with each of its rules broken.
 foreach(variant "" _defects)
   set(more LABELS store waits)
