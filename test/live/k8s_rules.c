@@ -451,6 +451,34 @@ static void test_a_creation_that_is_answered_by_something_else_is_recognised(voi
     assert_true(is_free());
 }
 
+/* The server does not know the selector of a list. */
+static void add_another_item(struct json_object *json)
+{
+    struct json_object *items = mrt_rest_member(json, "items"), *own, *other = NULL;
+    if (!items || !(own = json_object_array_get_idx(items, 0)))
+        return;
+    json_object_get(own);
+    assert_int_equal(json_object_deep_copy(own, &other, NULL), 0);
+    set_name(other);
+    json_object_array_put_idx(items, 0, other);
+    json_object_array_add(items, own);
+}
+
+static void test_of_a_list_the_own_lease_counts_alone(void **state)
+{
+    (void)state;
+    assert_true(is_granted(port_append(&holder, lock, port_id())));
+    struct mrt_event view = port_append(&waiter, lock, port_id());
+    assert_true(waits(view));
+    port_wait(&waiter, MRT_STOPPED, (struct mrt_id){0, 0}, SHORT, NULL);
+    stray_change(&waiter, "GET", add_another_item, ALL);
+    watch_shows(&waiter, "ERROR", json_object_new_object());
+    for (mrt_time end = mrt_time_now() + LONG; stray_count() == 0 && mrt_time_now() < end;)
+        port_wait(&waiter, MRT_STOPPED, (struct mrt_id){0, 0}, 20 * MRT_MILLISECOND, NULL);
+    port_wait(&waiter, MRT_STOPPED, (struct mrt_id){0, 0}, SHORT, NULL);
+    assert_false(mrt_k8s_queue_is_free(queue_of(&waiter), mrt_time_now()));
+}
+
 static void set_spec(struct json_object *json, const char *field, struct json_object *value)
 {
     json_object_object_add(mrt_rest_member(json, "spec"), field, value);
@@ -607,6 +635,7 @@ static const struct CMUnitTest tests[] = {
     TEST(test_a_command_that_never_comes_through_is_repeated_later),
     TEST(test_a_removal_that_never_comes_through_still_bars),
     TEST(test_no_token_and_no_request_is_left_in_memory),
+    TEST(test_of_a_list_the_own_lease_counts_alone),
     TEST(test_the_last_transition_is_not_overrun),
     TEST(test_a_lease_with_a_strategy_is_refused),
     TEST(test_transitions_that_no_server_has_are_not_added_to),

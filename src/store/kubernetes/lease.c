@@ -93,6 +93,19 @@ bool mrt_k8s_is_list(struct json_object *json)
     return strcmp(mrt_rest_string(json, "kind"), "LeaseList") == 0;
 }
 
+struct json_object *mrt_k8s_item(struct json_object *list, const char *name)
+{
+    struct json_object *items = mrt_rest_member(list, "items");
+    size_t count =
+        json_object_is_type(items, json_type_array) ? json_object_array_length(items) : 0;
+    for (size_t i = 0; i < count; i++) {
+        struct json_object *item = json_object_array_get_idx(items, i);
+        if (strcmp(mrt_rest_string(mrt_rest_member(item, "metadata"), "name"), name) == 0)
+            return item;
+    }
+    return NULL;
+}
+
 const char *mrt_k8s_version(struct json_object *json)
 {
     return mrt_rest_string(mrt_rest_member(json, "metadata"), "resourceVersion");

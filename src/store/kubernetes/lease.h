@@ -47,6 +47,8 @@ bool mrt_k8s_ticket_of(const char *holder, struct mrt_id *ticket);
 bool mrt_k8s_is_lease(struct json_object *json, const char *name);
 /* Whether it is a list of Leases; those in it do not say what they are. */
 bool mrt_k8s_is_list(struct json_object *json);
+/* The Lease of this name in a list; NULL: it is not there. */
+struct json_object *mrt_k8s_item(struct json_object *list, const char *name);
 const char *mrt_k8s_version(struct json_object *json);
 uint64_t mrt_k8s_fence(struct json_object *json);
 /* Whether its leaseTransitions cannot rise any more. */

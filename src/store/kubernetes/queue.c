@@ -341,7 +341,6 @@ static void on_listed(void *argument, const struct mrt_rest_reply *reply)
 {
     struct mrt_k8s_queue *queue = argument;
     const char *version = mrt_k8s_version(reply->json);
-    struct json_object *items = mrt_rest_member(reply->json, "items");
     if (reply->outcome != MRT_REST_DONE || !*version || !mrt_k8s_is_list(reply->json)) {
         on_end(argument, reply);
         return;
@@ -350,9 +349,7 @@ static void on_listed(void *argument, const struct mrt_rest_reply *reply)
     queue->store->watches--;
     queue->anew = false;
     if (!is_old(queue, reply->json))
-        mrt_k8s_queue_set(queue, json_object_is_type(items, json_type_array)
-                                     ? json_object_array_get_idx(items, 0)
-                                     : NULL);
+        mrt_k8s_queue_set(queue, mrt_k8s_item(reply->json, queue->name));
     snprintf(queue->version, sizeof queue->version, "%s", version);
 }
 
