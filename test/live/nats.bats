@@ -125,6 +125,34 @@ cut_at() {
     run -0 "$MORTISE" run -w 60s a true
 }
 
+has_no() {
+    [ -z "$(numbers "$@")" ]
+}
+
+has_one() {
+    [ "$(numbers "$@" | wc -l)" -eq 1 ]
+}
+
+@test "NA-15 init removes the ticket of a dead client in a queue that nobody uses, and no other" {
+    export MORTISE_URL="$URL?namespace=unused&lease=2s"
+    start_holder lives
+    local lives=$HOLDER
+    start_holder dies
+    kill -KILL "$HOLDER"
+    finish "$HOLDER"
+    run -0 "$MORTISE" init
+    run ! has_no mortise_q_unused 'mortise.unused.q.unused/dies.*' # its session may live
+    until_true has_one mortise_s_unused_2000
+    run -0 "$MORTISE" init
+    has_no mortise_q_unused 'mortise.unused.q.unused/dies.*'
+    has_no mortise_q_unused 'mortise.unused.a.unused/dies.*'
+    run ! has_no mortise_q_unused 'mortise.unused.q.unused/lives.*'
+    run -75 "$MORTISE" run -n lives true
+    run -0 "$MORTISE" run -n dies true
+    kill "$lives"
+    finish "$lives"
+}
+
 @test "doctor names the server" {
     run "$MORTISE" doctor
     [[ "$output" == *"NATS JetStream"* ]]

@@ -85,6 +85,51 @@ int mrt_nats_ask(struct mrt_nats_operation *operation, const char *subject, int6
                                                     mrt_nats_operation_answered, operation));
 }
 
+/* ------------------------------------------------------------------ reading */
+
+int mrt_nats_take_message(struct mrt_nats_operation *operation, int error,
+                          struct mrt_nats_message *message)
+{
+    const struct mrt_nats_reply reply = {
+        .outcome = error ? MRT_NATS_REFUSED : MRT_NATS_DONE,
+        .json = operation->json,
+        .code = operation->code,
+    };
+    if (mrt_nats_message_read(&reply, message))
+        return MORTISE_OK;
+    return error ? error : mrt_error(MORTISE_ESTORE, "NATS: the reply to a read is malformed");
+}
+
+int mrt_nats_read_next(struct mrt_nats_operation *operation, uint64_t sequence, const char *subject,
+                       struct mrt_nats_message *message)
+{
+    bool begun = mrt_nats_get_next(&operation->wire, operation->address->tickets, sequence, subject,
+                                   mrt_nats_operation_answered, operation);
+    return mrt_nats_take_message(operation, mrt_nats_operation_wait(operation, begun), message);
+}
+
+static void judged(void *argument, enum mrt_nats_verdict verdict,
+                   const struct mrt_nats_reply *reply)
+{
+    static const struct mrt_nats_reply done = {.outcome = MRT_NATS_DONE};
+    struct mrt_nats_operation *operation = argument;
+    operation->is_dead = verdict == MRT_NATS_IS_DEAD;
+    mrt_nats_operation_answered(operation, verdict == MRT_NATS_NO_VERDICT ? reply : &done);
+}
+
+bool mrt_nats_judge(struct mrt_nats_operation *operation, struct mrt_nats_grave *grave)
+{
+    grave->done = judged;
+    grave->argument = operation;
+    operation->is_dead = false;
+    operation->ended = false;
+    mrt_nats_grave_begin(grave);
+    bool failed = mrt_nats_operation_wait(operation, true) != MORTISE_OK;
+    if (!operation->ended) /* its callback would come too late */
+        mrt_nats_operation_end_wire(operation);
+    return !failed && operation->is_dead;
+}
+
 /* ------------------------------------------------------------------- server */
 
 static void check_access(const struct mrt_nats_store *store)
@@ -163,6 +208,8 @@ int mrt_nats_init(const struct mrt_uri *uri, mortise_text_callback print, void *
         .wire = &operation.wire, .done = mrt_nats_operation_answered, .argument = &operation};
     if (error == MORTISE_OK)
         error = mrt_nats_operation_wait(&operation, mrt_nats_streams_check(&streams));
+    if (error == MORTISE_OK)
+        mrt_nats_sweep(&operation);
     mrt_nats_operation_close(&operation);
     explicit_bzero(secret, sizeof secret);
     return error;

@@ -33,6 +33,17 @@ void mrt_nats_operation_end_wire(struct mrt_nats_operation *operation);
 int mrt_nats_ask(struct mrt_nats_operation *operation, const char *subject, int64_t expected,
                  const void *bytes, size_t size);
 
+/* The message that the newest call, a get, has found; `error` is the call's. */
+int mrt_nats_take_message(struct mrt_nats_operation *operation, int error,
+                          struct mrt_nats_message *message);
+/* The first message of the stream of tickets at or behind this sequence. */
+int mrt_nats_read_next(struct mrt_nats_operation *operation, uint64_t sequence, const char *subject,
+                       struct mrt_nats_message *message);
+/* Whether a session is dead, and its ticket removed unless the grave only looks. */
+bool mrt_nats_judge(struct mrt_nats_operation *operation, struct mrt_nats_grave *grave);
+/* Removes tickets of the dead in queues that nobody uses, if it can. */
+void mrt_nats_sweep(struct mrt_nats_operation *operation);
+
 int mrt_nats_list(struct mrt_store *port, const char *name, const char *prefix,
                   mrt_listed_callback callback, void *argument);
 int mrt_nats_revoke(struct mrt_store *port, const char *name, uint64_t fence);

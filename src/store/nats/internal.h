@@ -4,7 +4,8 @@
  *
  *   entry.c                the module's entry
  *   port.c                 commands in, events out, one descriptor
- *   operator.c, ask.c      mortise_list, revoke, break, server, init: calls on a wire of their own
+ *   operator.c, sweep.c, ask.c   mortise_list, revoke, break, server, init: calls on a wire of
+ *                          their own
  *   session.c              a session's message
  *   append.c, change.c, observe.c, cell.c    commands of a queue
  *   view.c                 what a walk shows of a ticket

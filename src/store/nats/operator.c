@@ -35,28 +35,6 @@ static void free_rows(struct rows *rows)
     *rows = (struct rows){.all = NULL};
 }
 
-/* The message that the newest get has found. */
-static int take_message(struct mrt_nats_operation *operation, int error,
-                        struct mrt_nats_message *message)
-{
-    const struct mrt_nats_reply reply = {
-        .outcome = error ? MRT_NATS_REFUSED : MRT_NATS_DONE,
-        .json = operation->json,
-        .code = operation->code,
-    };
-    if (mrt_nats_message_read(&reply, message))
-        return MORTISE_OK;
-    return error ? error : mrt_error(MORTISE_ESTORE, "NATS: the reply to a read is malformed");
-}
-
-static int read_next(struct mrt_nats_operation *operation, uint64_t sequence, const char *subject,
-                     struct mrt_nats_message *message)
-{
-    bool begun = mrt_nats_get_next(&operation->wire, operation->address->tickets, sequence, subject,
-                                   mrt_nats_operation_answered, operation);
-    return take_message(operation, mrt_nats_operation_wait(operation, begun), message);
-}
-
 /* Gives an entry what a message has, whose bytes it takes. */
 static void fill_entry(struct mrt_nats_entry *entry, struct mrt_nats_message *message)
 {
@@ -122,7 +100,7 @@ static int read_all(struct mrt_nats_operation *operation, char letter, const cha
     mrt_nats_subject(operation->address, letter, token ? token : "*", "*", filter);
     size_t skipped = strlen(operation->address->base) + 3;
     for (uint64_t cursor = 1;;) {
-        int error = read_next(operation, cursor, filter, &message);
+        int error = mrt_nats_read_next(operation, cursor, filter, &message);
         if (error || !message.bytes)
             return error;
         cursor = message.sequence + 1;
@@ -137,33 +115,14 @@ static int read_all(struct mrt_nats_operation *operation, char letter, const cha
     }
 }
 
-static void looked(void *argument, enum mrt_nats_verdict verdict,
-                   const struct mrt_nats_reply *reply)
-{
-    static const struct mrt_nats_reply done = {.outcome = MRT_NATS_DONE};
-    struct mrt_nats_operation *operation = argument;
-    operation->is_dead = verdict == MRT_NATS_IS_DEAD;
-    mrt_nats_operation_answered(operation, verdict == MRT_NATS_NO_VERDICT ? reply : &done);
-}
-
 /* Whether a ticket's session is dead. One that cannot be read is not. */
 static bool is_dead(struct mrt_nats_operation *operation, const struct mrt_nats_ticket *ticket)
 {
-    if (mrt_id_none(ticket->session))
-        return false;
     struct mrt_nats_grave grave = {.wire = &operation->wire,
                                    .lease = ticket->lease,
                                    .session = ticket->session,
-                                   .looks = true,
-                                   .done = looked,
-                                   .argument = operation};
-    operation->is_dead = false;
-    operation->ended = false;
-    mrt_nats_grave_begin(&grave);
-    bool failed = mrt_nats_operation_wait(operation, true) != MORTISE_OK;
-    if (!operation->ended) /* its callback would come too late */
-        mrt_nats_operation_end_wire(operation);
-    return !failed && operation->is_dead;
+                                   .looks = true};
+    return !mrt_id_none(ticket->session) && mrt_nats_judge(operation, &grave);
 }
 
 static int compare_sessions(const void *one, const void *other)
@@ -341,7 +300,7 @@ static void clean_up(struct mrt_nats_operation *operation, const char *token, co
     mrt_nats_subject(operation->address, 'a', token, name, subject);
     bool begun = mrt_nats_get_last(&operation->wire, stream, subject, mrt_nats_operation_answered,
                                    operation);
-    if (take_message(operation, mrt_nats_operation_wait(operation, begun), &message) ==
+    if (mrt_nats_take_message(operation, mrt_nats_operation_wait(operation, begun), &message) ==
             MORTISE_OK &&
         message.bytes)
         mrt_nats_delete(&operation->wire, stream, message.sequence);
@@ -359,7 +318,7 @@ int mrt_nats_break(struct mrt_store *port, const char *name, uint64_t fence)
     int error = open_operation(&operation, port);
     mrt_nats_subject(operation.address, 'q', token, "*", filter);
     if (error == MORTISE_OK)
-        error = read_next(&operation, sequence, filter, &message);
+        error = mrt_nats_read_next(&operation, sequence, filter, &message);
     if (error == MORTISE_OK && message.bytes && message.sequence == sequence &&
         fence == mrt_nats_fence(sequence) && !mrt_nats_is_gone(&message, &for_good))
         error = commit(&operation, message.subject, sequence, MRT_NATS_GONE,
