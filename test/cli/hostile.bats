@@ -165,6 +165,14 @@ mariadb_is_survived() {
     grep '^ls: .*the server takes nothing' said
 }
 
+@test "SE-10 NATS: a list without an end is refused after 64 MiB" {
+    hostile nats tickets taken
+    MORTISE_URL="nats://127.0.0.1:$port" run timeout 60 "$MORTISE" ls
+    echo "$status $output"
+    [ "$status" -ne 0 ]
+    [[ $output == *"a list of more than 64 MiB"* ]]
+}
+
 @test "SE-10 NATS: a server that begins with TLS and says nothing more is left for the next" {
     hostile nats tls taken
     local first=$port

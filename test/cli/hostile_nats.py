@@ -8,11 +8,14 @@ message  an answer is said to have 1 GiB, and has no end
 size     an answer is said to have 2 GiB less one byte: libnats reads outside its buffer
 pings    it greets without end, and takes nothing
 tls      it has its client begin with TLS, and says nothing more
+tickets  each read finds another ticket, with a value of 40,000 bytes
 junk     answers are no JSON, other JSON than JetStream's, or have numbers that cannot be
 
 The file has how many MiB its greediest client has taken."""
 
+import base64
 import itertools
+import json
 import sys
 
 sys.dont_write_bytecode = True
@@ -32,8 +35,19 @@ JUNK = itertools.cycle([
     STREAM % (b"1", b"[]", b"7"), STREAM % (b"null", b"-1", b'{"leader":1}')])
 
 
-def answer(connection, subject):
-    if KIND == "junk":
+def ticket(request):
+    """The one at the sequence from which a read begins."""
+    line = f"mortise1 mutex 1 1 0 1 {7:032x} {9:032x} 10000 label.\n".encode() + b"x" * 40000
+    return json.dumps({"message": {
+        "subject": f"mortise.mortise.q.mortise/a.{7:032x}", "seq": json.loads(request)["seq"],
+        "data": base64.b64encode(line).decode()}}).encode()
+
+
+def answer(connection, subject, request):
+    if KIND == "tickets":
+        body = ticket(request)
+        connection.sendall(b"MSG %s 1 %d\r\n%s\r\n" % (subject, len(body), body))
+    elif KIND == "junk":
         body = next(JUNK)
         connection.sendall(b"MSG %s 1 %d\r\n%s\r\n" % (subject, len(body), body))
     elif KIND == "size":
@@ -65,9 +79,9 @@ def serve(connection):
         if words[0] == b"PING":
             connection.sendall(b"PONG\r\n")
         elif words[0] in (b"PUB", b"HPUB"):
-            stream.read(int(words[-1]) + 2)
+            request = stream.read(int(words[-1]) + 2)
             if len(words) > 3:
-                answer(connection, words[2])
+                answer(connection, words[2], request)
 
 
 serve_all(serve)

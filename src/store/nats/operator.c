@@ -11,6 +11,7 @@
 #include <string.h>
 
 #define REVOKE_TRIES 10
+#define LIST_MAX (64 << 20) /* bytes: a server may send tickets without end */
 
 /* ------------------------------------------------------------------ reading */
 
@@ -22,7 +23,7 @@ struct row {
 
 struct rows {
     struct row *all;
-    size_t count, room;
+    size_t count, room, size;
 };
 
 static void free_rows(struct rows *rows)
@@ -69,6 +70,7 @@ static bool add_row(struct rows *rows, struct mrt_nats_message *message, size_t 
     }
     row->entry.sequence = message->sequence;
     snprintf(row->entry.name, sizeof row->entry.name, "%s", dot + 1);
+    rows->size += sizeof *row + strlen(row->subject) + message->size;
     fill_entry(&row->entry, message);
     rows->count++;
     return true;
@@ -112,6 +114,8 @@ static int read_all(struct mrt_nats_operation *operation, char letter, const cha
         mrt_nats_message_free(&message);
         if (!fine)
             return mrt_error(MORTISE_ENOMEM, "NATS: no memory for a list");
+        if (rows->size > LIST_MAX)
+            return mrt_error(MORTISE_ESTORE, "NATS: a list of more than %d MiB", LIST_MAX >> 20);
     }
 }
 
