@@ -36,7 +36,3 @@ endforeach()
 if(COMMAND mortise_bats_suite AND NOT MORTISE_SANITIZE) # the suites above are for sanitizers, too
   mortise_live_bats(nats)
 endif()
-get_property(nats_tests DIRECTORY PROPERTY TESTS)
-list(FILTER nats_tests INCLUDE REGEX "(^|_)nats")
-set_property(TEST ${nats_tests} APPEND PROPERTY ENVIRONMENT
-             "LSAN_OPTIONS=suppressions=${CMAKE_CURRENT_SOURCE_DIR}/nats.supp:print_suppressions=0")

@@ -19,6 +19,7 @@
 struct mrt_nats_connecting {
     _Atomic int users; /* the thread and the store */
     pthread_mutex_t mutex;
+    pthread_cond_t end;
     bool ended, dropped;
     int epoll, event;
     size_t host;
@@ -339,6 +340,7 @@ static void connecting_release(struct mrt_nats_connecting *connecting)
     if (connecting->link)
         mrt_nats_link_drop(connecting->link);
     pthread_mutex_destroy(&connecting->mutex);
+    pthread_cond_destroy(&connecting->end);
     explicit_bzero(connecting->secret, sizeof connecting->secret);
     free(connecting);
 }
@@ -353,6 +355,7 @@ static void *run(void *argument)
     connecting->ended = true;
     if (!connecting->dropped)
         wake(connecting->event);
+    pthread_cond_signal(&connecting->end);
     pthread_mutex_unlock(&connecting->mutex);
     connecting_release(connecting);
     atomic_fetch_sub(&connecting_count, 1);
@@ -364,9 +367,14 @@ struct mrt_nats_connecting *mrt_nats_connect(const struct mrt_nats_address *addr
                                              int epoll, int event)
 {
     struct mrt_nats_connecting *connecting = calloc(1, sizeof *connecting);
+    pthread_condattr_t attributes;
     if (!connecting)
         return NULL;
     pthread_mutex_init(&connecting->mutex, NULL);
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&connecting->end, &attributes);
+    pthread_condattr_destroy(&attributes);
     atomic_store(&connecting->users, 2);
     connecting->address = *address;
     connecting->host = host;
@@ -401,10 +409,17 @@ bool mrt_nats_connecting_take(struct mrt_nats_connecting *connecting, struct mrt
     return true;
 }
 
-void mrt_nats_connecting_drop(struct mrt_nats_connecting *connecting)
+void mrt_nats_connecting_drop(struct mrt_nats_connecting *connecting, mrt_time patience)
 {
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    mrt_time end = mrt_time_add(until.tv_sec * MRT_SECOND + until.tv_nsec, patience);
+    until = (struct timespec){end / MRT_SECOND, end % MRT_SECOND};
     pthread_mutex_lock(&connecting->mutex);
     connecting->dropped = true;
+    while (patience > 0 && !connecting->ended &&
+           pthread_cond_timedwait(&connecting->end, &connecting->mutex, &until) == 0)
+        continue;
     pthread_mutex_unlock(&connecting->mutex);
     connecting_release(connecting);
 }

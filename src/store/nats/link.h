@@ -48,8 +48,9 @@ struct mrt_nats_connecting *mrt_nats_connect(const struct mrt_nats_address *addr
    and `error` say why. `host` is the one that answered. */
 bool mrt_nats_connecting_take(struct mrt_nats_connecting *connecting, struct mrt_nats_link **link,
                               size_t *host, int *error, char *text, size_t size);
-/* Its result is not wanted. */
-void mrt_nats_connecting_drop(struct mrt_nats_connecting *connecting);
+/* Its result is not wanted; waits for it no longer than this. A thread that still is in OpenSSL
+   when the process ends loses memory there. */
+void mrt_nats_connecting_drop(struct mrt_nats_connecting *connecting, mrt_time patience);
 /* Has the library read what has come; NULL: fine, else why no more will come. */
 const char *mrt_nats_link_read(struct mrt_nats_link *link);
 /* Has the library send what it has; whether some of it is left. */

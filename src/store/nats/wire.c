@@ -17,6 +17,7 @@
 #define PAUSE (50 * MRT_MILLISECOND)
 #define PAUSE_MAX (2 * MRT_SECOND)
 #define EVENTS_MAX 4
+#define CLOSE_PATIENCE (100 * MRT_MILLISECOND)
 #define REPLY_SIZE 96
 #define READS_MAX 1024 /* of at most 16 KiB each, by TLS, without an answer */
 
@@ -70,7 +71,7 @@ void mrt_nats_wire_close(struct mrt_nats_wire *wire)
     drop_calls(&wire->calls);
     drop_calls(&wire->held);
     if (wire->connecting)
-        mrt_nats_connecting_drop(wire->connecting);
+        mrt_nats_connecting_drop(wire->connecting, CLOSE_PATIENCE);
     wire->connecting = NULL;
     drop_link(wire);
     if (wire->event >= 0)
@@ -364,7 +365,7 @@ static void give_up_connecting(struct mrt_nats_wire *wire)
     char text[256], host[MRT_HOST_TEXT_SIZE];
     mrt_host_format(&wire->address->servers.hosts[wire->host], host);
     snprintf(text, sizeof text, "%.180s: no connection in time", host);
-    mrt_nats_connecting_drop(wire->connecting);
+    mrt_nats_connecting_drop(wire->connecting, 0);
     wire->connecting = NULL;
     wire->host = (wire->host + 1) % wire->address->servers.host_count;
     not_connected(wire, MORTISE_EUNREACHABLE, text);
