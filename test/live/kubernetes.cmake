@@ -17,8 +17,8 @@ foreach(variant "" _defects)
     set(more ../defect_run.c LIBRARIES mortise_core_defects mortise_outer_defects
              mortise_store_zookeeper_defects LABELS defects waits)
   endif()
-  mortise_suite(NAME k8s_rules${variant} SOURCES k8s_rules.c k8s_stray.c ../conform/port_client.c
-                ${more} TIMEOUT 240)
+  mortise_suite(NAME k8s_rules${variant} SOURCES k8s_rules.c k8s_odd.c k8s_place.c k8s_stray.c
+                ../conform/port_client.c ${more} TIMEOUT 240)
   target_compile_definitions(test_k8s_rules${variant} PRIVATE K8S_SERVERS="${CMAKE_SOURCE_DIR}/tools/servers")
   target_link_libraries(test_k8s_rules${variant} PRIVATE mortise_store_kubernetes${variant}
                         mortise_store_rest${variant} PkgConfig::ETCD)
