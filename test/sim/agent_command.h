@@ -116,6 +116,7 @@ struct resp_turn {
     const struct agent_host *holder; /* NULL: none has the lock so */
     uint64_t fence, span;
     bool is_had;              /* a client had it after the last step */
+    bool was_contended;       /* others have waited behind it */
     mrt_time idle_since;      /* no client has it */
     mrt_time contended_since; /* others wait at the server; MRT_TIME_NEVER: none does */
     mrt_time overdue_since;   /* the first grant beyond the budget */

@@ -47,6 +47,7 @@ static void follow(struct world *world, int queue)
                                    .contended_since = MRT_TIME_NEVER,
                                    .overdue_since = MRT_TIME_NEVER};
     world->resp->contentions[queue] += truth.others;
+    turn->was_contended |= truth.others;
     if (!truth.others)
         turn->contended_since = turn->overdue_since = MRT_TIME_NEVER;
     else if (turn->contended_since == MRT_TIME_NEVER)
@@ -109,12 +110,13 @@ void resp_check(struct world *world, int queue, bool calm, mrt_time limit)
     world->resp->limit = calm ? limit : MRT_TIME_NEVER;
 }
 
+/* An agent that has seen others behind its ticket, or was asked to give it up, need not keep it. */
 uint64_t resp_expected(const struct world *world, const struct agent_host *agent, int queue)
 {
     const struct resp_turn *turn = &world->resp->turns[queue];
-    bool soon = world->now - turn->idle_since < LINGER / 2;
-    return turn->holder == agent && turn->contended_since == MRT_TIME_NEVER && soon ? turn->fence
-                                                                                    : 0;
+    bool keeps = turn->holder == agent && !turn->was_contended &&
+                 world->drawn.revoke_every_us == 0 && world->now - turn->idle_since < LINGER / 2;
+    return keeps ? turn->fence : 0;
 }
 
 void resp_check_turn(struct dialogue *dialogue, const struct asked *asked, uint64_t fence)

@@ -177,7 +177,7 @@ static void stray_wake(struct world *world, struct peer *peer, const struct mrt_
 void link_deliver(struct world *world, struct peer *peer, const struct mrt_event *event)
 {
     struct client *client = peer->client;
-    server_told(world, event);
+    server_told(world, peer, event);
     if (!client || event->serial == SILENT)
         return;
     bool hint = event->type == MRT_WAKE || event->type == MRT_CHANGED ||

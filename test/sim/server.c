@@ -101,10 +101,10 @@ void server_reboot(struct world *world)
         world->server->model->reboot(world, world->server->state);
 }
 
-void server_told(struct world *world, const struct mrt_event *event)
+void server_told(struct world *world, const struct peer *peer, const struct mrt_event *event)
 {
     if (world->server->model->told)
-        world->server->model->told(world, world->server->state, event);
+        world->server->model->told(world, world->server->state, peer, event);
 }
 
 bool server_break(struct world *world, int queue, uint64_t fence)

@@ -28,7 +28,8 @@ struct server_model {
     int (*left)(struct world *world, void *server);
     uint64_t (*cell)(void *server);
     /* Of agents: an event of their server's; whose a ticket is, NULL: nobody's. */
-    void (*told)(struct world *world, void *server, const struct mrt_event *event);
+    void (*told)(struct world *world, void *server, const struct peer *peer,
+                 const struct mrt_event *event);
     struct peer *(*owner)(void *server, int queue, uint64_t fence);
 };
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The server of the agents' store, the memory store's; and which client each of its tickets is of,
- * which that server does not know. A ticket is a client's from its APPEND on.
+ * which that server does not know. A ticket is a client's from its APPEND on. One that several want
+ * to adopt is his whose command the agent lets do so.
  */
 #include "agent_command.h"
 
@@ -14,6 +15,7 @@ struct note {
     struct peer *peer;
     int queue;
     uint64_t fence; /* 0: not known */
+    bool is_adopted;
 };
 
 struct agent_world {
@@ -65,17 +67,40 @@ void agent_note(struct world *world, const struct client *client, const struct m
         note = &agents->notes[agents->note_count++];
         *note = (struct note){.ticket = command->ticket};
     }
-    note->peer = client->peer;
+    if (!command->adopt || !note->peer)
+        note->peer = client->peer;
+    note->is_adopted |= command->adopt;
     note->queue = server_queue_index(world, command->queue);
 }
 
-static void told(struct world *world, void *server, const struct mrt_event *event)
+/* The client for which the agent has this ticket; NULL: for none. */
+static struct peer *find_client(const struct agent_host *agent, struct mrt_id id)
+{
+    const struct mrt_agent *own;
+    if (!agent || !agent->driver)
+        return NULL;
+    own = (const void *)((const char *)agent->driver - offsetof(struct mrt_agent, driver));
+    const struct mrt_desk_ticket *ticket = mrt_desk_find(&own->desk, id);
+    if (!ticket || !ticket->session)
+        return NULL;
+    const struct agent_socket *socket =
+        (const struct agent_socket *)host_socket_of(&agent->host, ticket->session->peer->fd);
+    return socket->stream ? socket->stream->client->peer : NULL;
+}
+
+static void told(struct world *world, void *server, const struct peer *peer,
+                 const struct mrt_event *event)
 {
     struct note *note =
         event->fence > 0 && !mrt_id_none(event->ticket) ? find_note(server, event->ticket) : NULL;
     (void)world;
-    if (note)
-        note->fence = event->fence;
+    if (!note)
+        return;
+    note->fence = event->fence;
+    struct peer *adopter =
+        note->is_adopted && peer->client ? find_client(peer->client->agent, event->ticket) : NULL;
+    if (adopter)
+        note->peer = adopter;
 }
 
 static struct peer *owner(void *server, int queue, uint64_t fence)

@@ -438,7 +438,7 @@ void server_apply(struct world *world, struct peer *peer, const struct mrt_comma
 /* A process has died; `dead` before its memory is forgotten. */
 void server_died(struct world *world, struct peer *peer);
 /* An event leaves the server. */
-void server_told(struct world *world, const struct mrt_event *event);
+void server_told(struct world *world, const struct peer *peer, const struct mrt_event *event);
 /* The store gives up the sessions of a client that has been notified. */
 void server_kill(struct world *world, struct peer *peer);
 void server_reboot(struct world *world);
