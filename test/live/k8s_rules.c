@@ -16,6 +16,15 @@
 #include <string.h>
 #include <unistd.h>
 
+static void test_an_acquire_of_a_new_lease_is_two_requests(void **state)
+{
+    (void)state;
+    stray_lead(&holder, "GET", STRAY_NOT, ALL);
+    assert_true(is_granted(port_append(&holder, lock, port_id())));
+    port_wait(&holder, MRT_STOPPED, (struct mrt_id){0, 0}, SHORT, NULL);
+    assert_int_equal(stray_count(), 1); /* and a POST */
+}
+
 /* ------------------------------------------------------------ writes in doubt */
 
 static void test_an_own_creation_whose_answer_was_lost_is_recognised(void **state)
@@ -269,6 +278,7 @@ static void test_notes_of_a_former_holder_do_not_count(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
+    TEST(test_an_acquire_of_a_new_lease_is_two_requests),
     TEST(test_an_own_creation_whose_answer_was_lost_is_recognised),
     TEST(test_a_ticket_whose_write_comes_late_is_nobodys),
     TEST(test_a_ticket_whose_creation_comes_late_is_nobodys),

@@ -375,8 +375,11 @@ static void begin_watch(struct mrt_k8s_queue *queue)
         queue->again = mrt_time_now() + PAUSE_MAX;
 }
 
+/* A command that is under way will soon know a version: that saves the list. */
 static bool may_begin_watch(const struct mrt_k8s_queue *queue)
 {
+    if (!*queue->version && queue->busy)
+        return false;
     return !queue->watch && queue->lease.known && queue->store->watches < WATCHES_MAX;
 }
 
