@@ -178,9 +178,32 @@ static bool read_behind_a_rumour(struct mrt_nats_wire *wire, const char *stream,
     return __real_mrt_nats_get_last(wire, stream, "mortise.nothing", read_now, read);
 }
 
+static bool is_endless; /* the queue */
+
+/* A message at this sequence: a ticket of nobody's here, with a value of 450,000 bytes. */
+static bool find_another(uint64_t sequence, mrt_nats_done *done, void *argument)
+{
+    static const char begin[] =
+        "{\"message\":{\"seq\":%llu,\"subject\":\"q.%032x\",\"data\":\""
+        "bW9ydGlzZTEgbXV0ZXggMSAxIDAgMSAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwNyAwMDAwMDAwMDAwMD"
+        "AwMDAwMDAwMDAwMDAwMDAwMDAwOSAxMDAwMCBsbC4K";
+    static char text[sizeof begin + 600100];
+    int length = snprintf(text, sizeof text, begin, (unsigned long long)sequence, 7u);
+    memset(text + length, 'A', 600000);
+    memcpy(text + length + 600000, "\"}}", sizeof "\"}}");
+    const struct mrt_nats_reply reply = {.outcome = MRT_NATS_DONE,
+                                         .json = json_tokener_parse(text)};
+    assert_non_null(reply.json);
+    done(argument, &reply);
+    json_object_put(reply.json);
+    return true;
+}
+
 bool __wrap_mrt_nats_get_next(struct mrt_nats_wire *wire, const char *stream, uint64_t sequence,
                               const char *subject, mrt_nats_done *done, void *argument)
 {
+    if (is_endless)
+        return find_another(sequence, done, argument);
     if (rumour.token)
         return read_behind_a_rumour(wire, stream, sequence, subject, done, argument);
     if (is_astray(subject, true))
@@ -616,6 +639,19 @@ static void test_a_message_that_says_who_left_grants_nothing(void **state)
     }
 }
 
+static void test_a_queue_without_an_end_is_refused(void **state)
+{
+    (void)state;
+    struct mrt_command command = port_append_command(&holder, "rules/endless");
+    command.ticket = port_id();
+    command.adopt = true;
+    is_endless = true;
+    struct mrt_event event = port_send(&holder, &command);
+    is_endless = false;
+    assert_int_equal(event.type, MRT_FAILED);
+    assert_int_equal(event.error, MORTISE_ESTORE);
+}
+
 static void test_a_cell_is_not_written_over_what_a_read_lacks(void **state)
 {
     (void)state;
@@ -648,6 +684,7 @@ static const struct CMUnitTest tests[] = {
     TEST(test_a_waiter_is_told_of_a_departure),
     TEST(test_a_waiter_is_told_of_a_departure_while_it_reads),
     TEST(test_a_message_that_says_who_left_grants_nothing),
+    TEST(test_a_queue_without_an_end_is_refused),
     TEST(test_a_cell_is_not_written_over_what_a_read_lacks),
 };
 

@@ -11,7 +11,6 @@
 #include <string.h>
 
 #define REVOKE_TRIES 10
-#define LIST_MAX (64 << 20) /* bytes: a server may send tickets without end */
 
 /* ------------------------------------------------------------------ reading */
 
@@ -114,8 +113,9 @@ static int read_all(struct mrt_nats_operation *operation, char letter, const cha
         mrt_nats_message_free(&message);
         if (!fine)
             return mrt_error(MORTISE_ENOMEM, "NATS: no memory for a list");
-        if (rows->size > LIST_MAX)
-            return mrt_error(MORTISE_ESTORE, "NATS: a list of more than %d MiB", LIST_MAX >> 20);
+        if (rows->size > MRT_NATS_READ_MAX)
+            return mrt_error(MORTISE_ESTORE, "NATS: a list of more than %d MiB",
+                             MRT_NATS_READ_MAX >> 20);
     }
 }
 

@@ -14,6 +14,9 @@
 static const struct mrt_nats_reply no_memory = {
     .outcome = MRT_NATS_REFUSED, .error = MORTISE_ENOMEM, .text = "no memory for a queue"};
 
+static const struct mrt_nats_reply too_long = {
+    .outcome = MRT_NATS_REFUSED, .error = MORTISE_ESTORE, .text = "a queue of more than 64 MiB"};
+
 static void step(struct mrt_nats_walk *walk);
 static void judge(struct mrt_nats_walk *walk);
 
@@ -91,7 +94,7 @@ static void read_again(struct mrt_nats_walk *walk)
     drop_entries(walk);
     walk->any_doomed = walk->has_own = walk->cut = walk->quick = walk->is_buried =
         walk->others_behind = walk->lacks_own = false;
-    walk->judged = 0;
+    walk->judged = walk->size = 0;
     walk->cursor = 1;
     step(walk);
 }
@@ -155,6 +158,11 @@ static void check_own(struct mrt_nats_walk *walk)
 static void entry_is_read(struct mrt_nats_walk *walk)
 {
     const struct mrt_nats_entry *entry = &walk->entries[walk->count - 1];
+    walk->size += sizeof *entry + entry->value_size;
+    if (walk->size > MRT_NATS_READ_MAX) {
+        fail(walk, &too_long);
+        return;
+    }
     walk->cursor = entry->sequence + 1;
     walk->has_own = walk->own > 0 && entry->sequence == walk->own;
     if (walk->has_own && !walk->behind) {

@@ -21,6 +21,8 @@
 #include "store/nats/grave.h"
 #include "store/nats/text.h"
 
+#define MRT_NATS_READ_MAX (64 << 20) /* bytes of tickets: a server may have them without end */
+
 struct mrt_nats_entry {
     uint64_t sequence, attribute; /* of its place, and of its change; 0: it has none */
     char name[MRT_ID_TEXT_SIZE];
@@ -60,7 +62,7 @@ struct mrt_nats_walk {
     bool quick; /* the first entry is the first of the known */
     /* Its own: */
     uint64_t cursor;
-    size_t judged;
+    size_t judged, size;
     bool is_buried;
     struct mrt_nats_grave grave;
 };
