@@ -91,6 +91,7 @@ struct dialogue {
     mrt_time hold_until;
     struct asked asked[ASKED_MAX]; /* in their order */
     int asked_count;
+    mrt_time first_since; /* the first of them is the first */
     struct resp_hold holds[RESP_HOLDS_MAX];
     uint64_t sent; /* bytes */
     char inbox[INBOX_SIZE];

@@ -268,10 +268,12 @@ void policy_check_connections(struct agent_host *agent)
         int64_t count = 0, most = world->resp->policies[agent->policy - 1].users[i].connections;
         TAILQ_FOREACH (own, &agent->sockets, link)
             count += own->accepted && own->socket.uid == FIRST_USER + i;
-        if (count > most && count > agent->connections[i])
+        if (count > most && count > agent->connections[i]) {
+            host_current = NULL; /* a client may wait for the agent */
             check_fail(world, agent->client.index, NO_QUEUE,
                        "user %d has %lld connections, limit %lld", FIRST_USER + i, (long long)count,
                        (long long)most);
+        }
         agent->connections[i] = count;
     }
 }

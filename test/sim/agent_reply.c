@@ -190,6 +190,7 @@ static void take(struct dialogue *dialogue, const char *text)
         resp_fail(dialogue, NO_QUEUE, "the agent has answered what nobody has sent");
     struct asked asked = dialogue->asked[0];
     dialogue->asked_count--;
+    dialogue->first_since = client->world->now;
     memmove(dialogue->asked, dialogue->asked + 1,
             (size_t)dialogue->asked_count * sizeof dialogue->asked[0]);
     int64_t number = strtoll(text + 1, NULL, 10);

@@ -96,6 +96,20 @@ static void check_idle(struct world *world, int queue, mrt_time limit)
                                                              : " by nobody");
 }
 
+/* A command that waits for no lock is answered immediately. */
+static void check_answers(const struct world *world, mrt_time limit)
+{
+    for (int i = 0; i < world->resp->count; i++)
+        for (int d = 0; d < world->resp->clients[i].count; d++) {
+            const struct dialogue *dialogue = &world->resp->clients[i].dialogues[d];
+            const struct asked *first = &dialogue->asked[0];
+            if (dialogue->asked_count > 0 && first->verb != VERB_LOCK && !dialogue->has_ended &&
+                world->now - dialogue->first_since > limit && world->now - first->since > limit &&
+                check_keeps_sessions(world, first->since))
+                resp_fail(dialogue, first->queue, "command %d is answered late", first->verb);
+        }
+}
+
 void resp_check(struct world *world, int queue, bool calm, mrt_time limit)
 {
     if (!world->resp || !is_mutex(world, queue))
@@ -107,6 +121,8 @@ void resp_check(struct world *world, int queue, bool calm, mrt_time limit)
         turn->idle_since = world->now;
     else if (turn->holder)
         check_idle(world, queue, limit);
+    if (calm)
+        check_answers(world, limit);
     world->resp->limit = calm ? limit : MRT_TIME_NEVER;
 }
 
