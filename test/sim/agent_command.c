@@ -175,14 +175,15 @@ static void boot(struct resp_world *resp, int number)
 void resp_begin(struct world *world)
 {
     const struct profile *p = &world->drawn;
-    if (p->model != MODEL_AGENT || p->resp_clients == 0 || !can_be_named(world, 0))
+    if (p->model != MODEL_AGENT || p->resp_clients + p->user_hold_us == 0)
         return;
     world->resp = calloc(1, sizeof *world->resp);
     if (!world->resp)
         abort();
     world->resp->world = world;
-    world->resp->count =
-        (int)(p->resp_clients < RESP_CLIENTS_MAX ? p->resp_clients : RESP_CLIENTS_MAX);
+    if (can_be_named(world, 0))
+        world->resp->count =
+            (int)(p->resp_clients < RESP_CLIENTS_MAX ? p->resp_clients : RESP_CLIENTS_MAX);
     policy_begin(world);
 }
 

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #define FIRST_USER 1000
+#define FIRST_OF_LIBRARY 2000
 #define TEXT_MAX 2048
 
 void __wrap_mrt_worker_begin(struct mrt_worker *worker, struct mrt_operation *operation);
@@ -70,6 +71,12 @@ static void write_file(struct resp_world *resp)
     const struct policy *policy = &resp->policies[resp->policy_count - 1];
     for (int i = 0; i < resp->world->drawn.users; i++)
         size += write_user(text + size, sizeof text - size, i, &policy->users[i]);
+    for (int i = 0; resp->world->drawn.user_hold_us > 0 && i < resp->world->drawn.clients; i++)
+        size += (size_t)snprintf(text + size, sizeof text - size,
+                                 "allow user %d acquire list cells adopt on *\n"
+                                 "limit user %d hold %lldms\n",
+                                 FIRST_OF_LIBRARY + i, FIRST_OF_LIBRARY + i,
+                                 (long long)(1 + resp->world->drawn.user_hold_us / 1000));
     if (ftruncate(resp->file, 0) != 0 || pwrite(resp->file, text, size, 0) != (ssize_t)size)
         abort();
 }
@@ -95,7 +102,7 @@ void policy_begin(struct world *world)
     struct resp_world *resp = world->resp;
     const struct profile *p = &world->drawn;
     resp->file = -1;
-    if (p->users == 0)
+    if (p->users + p->user_hold_us == 0)
         return;
     resp->file = memfd_create("policy", MFD_CLOEXEC);
     if (resp->file < 0 || fchmod(resp->file, 0600) != 0)
@@ -169,6 +176,8 @@ int64_t resp_user(const struct client *client)
 {
     const struct world *world = client->world;
     int64_t number = client->index - RESP_INDEX;
+    if (client->index < CLIENTS_MAX && world->drawn.user_hold_us > 0)
+        return FIRST_OF_LIBRARY + client->index;
     if (number < 0 || world->drawn.users == 0)
         return 0;
     number %= world->drawn.users + 1;

@@ -74,7 +74,8 @@ void check_lost(struct world *world, const struct client *client, const struct g
 {
     const struct profile *p = &world->drawn;
     int64_t slowest = p->delay_us + p->zk_lag_us + p->zk_behind_us + p->zk_gap_us + p->pg_work_us;
-    bool over = grip->broken || (grip->ends > 0 && client_now(client) >= grip->ends) ||
+    bool over = p->user_hold_us > 0 || grip->broken ||
+                (grip->ends > 0 && client_now(client) >= grip->ends) ||
                 world->now < world->silent_until;
     bool kept = lone_disturbs(world) ? !lone_explains(world, client) : is_quiet_or_still(world);
     if (kept && slowest * 100 <= p->lease_us && !over &&
@@ -94,7 +95,9 @@ static bool keeps_clients(const struct world *world)
             p->lease_us ||
         p->lease_us == 0;
     return is_quiet_or_still(world) && soon &&
-           p->crash_every_us + p->kill_every_us + p->reboot_every_us + p->proof_lag_us == 0;
+           p->crash_every_us + p->kill_every_us + p->reboot_every_us + p->proof_lag_us +
+                   p->user_hold_us ==
+               0;
 }
 
 static bool keeps_sessions(const struct world *world)
@@ -258,6 +261,15 @@ bool check_covered(const struct actor *actor, const struct grip *grip)
     return false;
 }
 
+/* The policy of its agent ends it in time, if nothing is wrong. */
+static void check_limit(struct world *world, const struct client *client, const struct grip *grip)
+{
+    mrt_time limit = world->drawn.user_hold_us * MRT_MICROSECOND;
+    if (limit > 0 && is_quiet(world) && world->resp &&
+        client_now(client) - grip->got > limit + 4 * round_trip(world) + 2 * MRT_MILLISECOND)
+        check_fail(world, client->index, grip->queue, "a hold goes on beyond its user's limit");
+}
+
 /* The weight of a client's valid holds. */
 static uint64_t count_valid(struct world *world, struct client *client, int queue)
 {
@@ -268,6 +280,7 @@ static uint64_t count_valid(struct world *world, struct client *client, int queu
             if (grip->hold && grip->queue == queue)
                 delay_note(world, client, &client->actors[a], grip);
             if (grip->hold && grip->queue == queue && is_valid(world, client, grip)) {
+                check_limit(world, client, grip);
                 if (!grip->broken && !check_covered(&client->actors[a], grip))
                     count += grip->weight;
                 if (grip->broken)
@@ -565,6 +578,7 @@ void check_granted(struct world *world, struct actor *actor, struct grip *grip)
     struct client *client = actor->client;
     if (mrt_hold_state(grip->hold, client_now(client)) == MORTISE_LOST)
         check_fail(world, client->index, grip->queue, "granted though it is lost already");
+    grip->got = client_now(client);
     for (int a = 0; a < world->drawn.actors; a++)
         for (int g = 0; g < GRIPS_MAX; g++) {
             const struct grip *other = &client->actors[a].grips[g];

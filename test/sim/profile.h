@@ -208,7 +208,8 @@ enum {
     X(agent_drain_us, FIXED, "and holds go on for so long")                                       \
     X(agent_room, FIXED, "connections that an agent has descriptors for")                         \
     X(resp_clients, EXTRA, "clients of the agents' commands")                                     \
-    X(users, EXTRA, "users whose processes those are, beside the agents' own, with a policy")
+    X(users, EXTRA, "users whose processes those are, beside the agents' own, with a policy")     \
+    X(user_hold_us, EXTRA, "clients with the library are of users whose holds last at most")
 
 struct profile {
 #define PROFILE_FIELD(name, kind, text) int64_t name;

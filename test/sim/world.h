@@ -97,6 +97,7 @@ struct grip {
     mrt_time broken_at;
     mrt_time ends;  /* by itself, on its client's clock; 0: it does not */
     bool listens;   /* to requests to give up */
+    mrt_time got;   /* on its client's clock */
     uint64_t value; /* of a leader, what it proclaimed last, and when */
     mrt_time proclaimed_at;
     struct rounds proclaimed;
