@@ -138,6 +138,7 @@ struct resp_world {
     struct world *world;
     int count;
     uint64_t order, number;
+    mrt_time calm_since; /* no session has been able to end */
     struct take takes[TAKES_MAX];
     size_t take_count;
     struct resp_turn turns[QUEUES_MAX];

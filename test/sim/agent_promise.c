@@ -34,7 +34,7 @@ static bool is_broken(const struct world *world, const struct resp_hold *hold)
 /* Nothing can end a session, and nothing could since the lock was granted. */
 static bool is_calm(const struct world *world, mrt_time since)
 {
-    return check_keeps_sessions(world, since);
+    return check_keeps_sessions(world, since) && since >= world->resp->calm_since;
 }
 
 static bool is_believed(const struct world *world, const struct dialogue *dialogue,

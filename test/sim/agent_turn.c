@@ -112,6 +112,8 @@ static void check_answers(const struct world *world, mrt_time limit)
 
 void resp_check(struct world *world, int queue, bool calm, mrt_time limit)
 {
+    if (world->resp && !check_keeps_sessions(world, 0))
+        world->resp->calm_since = world->now + 1;
     if (!world->resp || !is_mutex(world, queue))
         return;
     if (world->server_changed)
