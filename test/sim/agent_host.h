@@ -69,6 +69,7 @@ struct agent_host {
     struct host_socket listener, stop, renew, store, operations, other;
     struct mrt_worker *worker;      /* which has none but what it has done */
     bool is_renewed;                /* a signal has been sent, to read the policy again */
+    bool closes;                    /* its store: it reads no signal any more */
     int policy, policy_read;        /* the number of the one it has; 0: none */
     int64_t connections[USERS_MAX]; /* of each user */
     struct agent_sockets sockets;

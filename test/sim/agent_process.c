@@ -175,7 +175,8 @@ static uint32_t stop_state(const struct host_socket *socket)
 
 static uint32_t renew_state(const struct host_socket *socket)
 {
-    return AGENT_OF(socket, renew)->is_renewed ? EPOLLIN : 0;
+    const struct agent_host *agent = AGENT_OF(socket, renew);
+    return agent->is_renewed && !agent->closes ? EPOLLIN : 0;
 }
 
 static uint32_t operations_state(const struct host_socket *socket)
@@ -209,6 +210,7 @@ static void start(struct agent_host *agent)
     agent->client.peer = peer;
     agent->host = (struct host){.client = &agent->client};
     agent->dead = agent->is_told = agent->ends = agent->is_renewed = false;
+    agent->closes = false;
     agent->worker = NULL;
     memset(agent->connections, 0, sizeof agent->connections);
     policy_read_at_start(agent);
@@ -440,6 +442,7 @@ int __wrap_ppoll(struct pollfd *descriptors, nfds_t count, const struct timespec
     int found = 0;
     if (!agent)
         return __real_ppoll(descriptors, count, timeout, signals);
+    agent->closes = true;
     mrt_time left = timeout ? timeout->tv_sec * MRT_SECOND + timeout->tv_nsec : MRT_TIME_NEVER;
     if (left > 0)
         agent_sleep(agent, mrt_time_add(client_now(&agent->client), left));
