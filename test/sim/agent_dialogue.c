@@ -227,7 +227,7 @@ void dialogue_break_off(struct dialogue *dialogue)
     if (dialogue->fd < 0 || dialogue->has_ended)
         return;
     host_current = dialogue->client->client.host;
-    dialogue_send(dialogue, frame, (size_t)below(dialogue, sizeof frame));
+    dialogue_send(dialogue, frame, (size_t)below(dialogue, sizeof frame - 1));
     host_current = NULL;
 }
 
