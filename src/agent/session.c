@@ -7,6 +7,7 @@
  * Invariant: a session that is LIVE was begun in the store session that lives now. The comparison
  * is made before each frame is read, so no answer joins what belongs to two store sessions.
  */
+#include "agent/mutex.h"
 #include "agent/peer.h"
 #include "agent/process.h"
 #include "agent/rights.h"
@@ -434,6 +435,17 @@ static int new_entry(struct mrt_desk_session *session, const struct mrt_frame_co
     return MORTISE_OK;
 }
 
+/* MORTISE_EFULL if as many wait for it in the agent as the client allows in the queue: then the
+   entry is freed. */
+static int compare_waiters(struct mrt_agent *agent, struct mrt_desk_ticket *entry, uint64_t most)
+{
+    if (mrt_desk_mutex_waiters(agent, entry->queue) < most)
+        return MORTISE_OK;
+    int error = mrt_error(MORTISE_EFULL, MRT_REFUSAL_FULL, most, entry->queue);
+    mrt_desk_ticket_free(agent, entry);
+    return error;
+}
+
 /* A command of a session that lives; false: no memory. */
 static bool take_command(struct mrt_desk_session *session, struct mrt_frame_command *frame)
 {
@@ -457,10 +469,17 @@ static bool take_command(struct mrt_desk_session *session, struct mrt_frame_comm
         error = mrt_error(MORTISE_EUNREACHABLE, "the agent is ending");
     if (error == MORTISE_OK && !ticket && needs_entry(command))
         error = new_entry(session, frame, &entry);
+    if (error == MORTISE_OK && entry && command->queue_max > 0)
+        error = compare_waiters(agent, entry, command->queue_max);
+    bool is_mutex = ticket && ticket->mutex;
+    if (error == MORTISE_OK && is_mutex && !mrt_desk_mutex_take(ticket->mutex, command))
+        error = MORTISE_ENOMEM;
     if (error != MORTISE_OK) {
         fail(session, command->serial, error);
         return true;
     }
+    if (is_mutex || (entry && mrt_desk_mutex_begin(entry, frame)))
+        return true;
     if (command->type == MRT_OBSERVE && !command->once)
         mrt_desk_find(&agent->desk, command->ticket)->is_asked = true;
     if (!mrt_desk_pass(session, frame)) {

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The server of the agents' store, the memory store's; and which client each of its tickets is of,
- * which that server does not know. A ticket is a client's from its APPEND on. One that several want
- * to adopt is his whose command the agent lets do so.
+ * which that server does not know. A ticket that the agent passes on is a client's from its APPEND
+ * on. One that several want to adopt is his whose command the agent lets do so. A ticket of the
+ * agent itself, by which a mutex is handed on, is that client's who was told of the newest grant by
+ * it.
  */
 #include "agent_command.h"
 
 #include "agent/peer.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 struct note {
     struct mrt_id ticket;
@@ -16,13 +19,29 @@ struct note {
     int queue;
     uint64_t fence; /* 0: not known */
     bool is_adopted;
+    /* Of one that the agent hands on: */
+    bool plain;
+    const struct peer *agent; /* the agent's life in which it was appended */
+    mrt_time sent, waits;     /* when the client sent it, and was told that it waits; 0: not */
+    bool over;                /* granted, or given up */
+    bool lent, left;          /* it was told of the agent's queue; given up */
 };
+
+/* A ticket that is kept for a while when nobody wants it. */
+struct lingering {
+    struct mrt_id ticket;
+    uint64_t fence;
+};
+#define LINGERING_MAX 64 /* the newest ones */
 
 struct agent_world {
     void *memory; /* first: the server's state */
     struct world *world;
     struct note *notes;
     size_t note_count, note_room;
+    uint64_t locked[QUEUES_MAX]; /* newest fence of a LOCK */
+    struct lingering lingering[LINGERING_MAX];
+    size_t lingering_count;
     struct agent_host agents[AGENTS_MAX];
 };
 
@@ -54,9 +73,16 @@ static struct note *find_note(const struct agent_world *agents, struct mrt_id ti
 void agent_note(struct world *world, const struct client *client, const struct mrt_command *command)
 {
     struct agent_world *agents = state_of(world);
+    struct note *note = find_note(agents, command->ticket);
+    world->server_changed |= world->resp != NULL; /* whose a ticket is, if nothing else */
+    if (note && command->type == MRT_REMOVE)
+        note->over = note->left = true;
+    for (size_t i = 0; i < agents->note_count && command->type < MRT_APPEND; i++)
+        if (command->type != MRT_RENEW && agents->notes[i].peer == client->peer)
+            agents->notes[i].over = agents->notes[i].left =
+                true; /* its session ends, or an earlier one has */
     if (command->type != MRT_APPEND)
         return;
-    struct note *note = find_note(agents, command->ticket);
     if (!note && agents->note_count == agents->note_room) {
         agents->note_room = 2 * agents->note_room + 64;
         agents->notes = realloc(agents->notes, agents->note_room * sizeof *note);
@@ -67,6 +93,12 @@ void agent_note(struct world *world, const struct client *client, const struct m
         note = &agents->notes[agents->note_count++];
         *note = (struct note){.ticket = command->ticket};
     }
+    note->agent = agent_for(client)->client.peer;
+    note->plain = strcmp(command->kind, "mutex") == 0 && !command->linger && command->delay == 0 &&
+                  !command->adopt && !command->try_only;
+    note->sent = world->now;
+    note->waits = 0;
+    note->over = note->left = false;
     if (!command->adopt || !note->peer)
         note->peer = client->peer;
     note->is_adopted |= command->adopt;
@@ -88,28 +120,104 @@ static struct peer *find_client(const struct agent_host *agent, struct mrt_id id
     return socket->stream ? socket->stream->client->peer : NULL;
 }
 
+/* Notes the fence of a ticket that lingers. */
+static void note_lingering(struct agent_world *agents, const struct mrt_event *event)
+{
+    for (size_t i = 0; i < LINGERING_MAX && event->type == MRT_VIEW; i++)
+        if (mrt_id_equal(agents->lingering[i].ticket, event->ticket))
+            agents->lingering[i].fence = event->fence;
+}
+
+bool agent_lingers(const struct world *world, uint64_t fence)
+{
+    const struct agent_world *agents = state_of(world);
+    for (size_t i = 0; i < LINGERING_MAX; i++)
+        if (agents->lingering[i].fence == fence)
+            return true;
+    return false;
+}
+
 static void told(struct world *world, void *server, const struct peer *peer,
                  const struct mrt_event *event)
 {
+    note_lingering(server, event);
+    bool waits_here = event->in_order && event->weight_ahead > 0; /* it has no ticket of its own */
+    bool has_fence = event->fence > 0 && !waits_here;
     struct note *note =
-        event->fence > 0 && !mrt_id_none(event->ticket) ? find_note(server, event->ticket) : NULL;
+        has_fence && !mrt_id_none(event->ticket) ? find_note(server, event->ticket) : NULL;
     (void)world;
     if (!note)
         return;
     note->fence = event->fence;
-    struct peer *adopter =
-        note->is_adopted && peer->client ? find_client(peer->client->agent, event->ticket) : NULL;
+    note->lent = event->in_order;
+    struct peer *adopter = note->is_adopted && peer && peer->client
+                               ? find_client(peer->client->agent, event->ticket)
+                               : NULL;
     if (adopter)
         note->peer = adopter;
+}
+
+/* A client has a mutex: none of the same agent waits for it that was told so before this one sent
+   its APPEND. */
+static void check_handed(struct world *world, const struct note *note)
+{
+    const struct agent_world *agents = state_of(world);
+    for (size_t i = 0; i < agents->note_count; i++) {
+        const struct note *other = &agents->notes[i];
+        if (other->plain && !other->over && other->waits > 0 && other->waits < note->sent &&
+            other->queue == note->queue && other->agent == note->agent &&
+            other->peer != note->peer && other->peer->client &&
+            check_keeps_sessions(world, other->waits))
+            check_fail(world, note->peer->index, note->queue, "client %d was overtaken",
+                       other->peer->index);
+    }
+}
+
+void agent_told(struct world *world, const struct mrt_event *event)
+{
+    struct note *note = find_note(state_of(world), event->ticket);
+    world->server_changed |= world->resp != NULL;
+    if (event->type == MRT_VIEW)
+        told(world, state_of(world), NULL, event);
+    if (!note || !note->plain)
+        return;
+    if (event->type == MRT_GONE) {
+        note->over = true;
+    } else if (event->type != MRT_VIEW) {
+        return;
+    } else if (event->weight_ahead > 0) {
+        if (note->waits == 0)
+            note->waits = world->now;
+    } else if (!note->over) {
+        note->over = true;
+        check_handed(world, note);
+    }
 }
 
 static struct peer *owner(void *server, int queue, uint64_t fence)
 {
     const struct agent_world *agents = server;
-    for (size_t i = agents->note_count; i > 0; i--)
-        if (agents->notes[i - 1].fence == fence && agents->notes[i - 1].queue == queue)
-            return agents->notes[i - 1].peer;
-    return NULL;
+    const struct note *newest = NULL;
+    uint64_t span = (uint64_t)agents->world->drawn.fence_span;
+    for (size_t i = agents->note_count; i > 0; i--) {
+        const struct note *note = &agents->notes[i - 1];
+        if (note->queue == queue && note->fence >= fence && note->fence - fence < span &&
+            (!newest || (!newest->is_adopted && (note->is_adopted || note->fence > newest->fence))))
+            newest = note; /* what is adopted was handed on before, and is no longer */
+    }
+    /* It may be a LOCK's by now. */
+    if (agents->world->resp && newest && newest->lent &&
+        (newest->left || newest->fence < agents->locked[queue]))
+        return NULL;
+    return newest ? newest->peer : NULL;
+}
+
+void agent_locked(struct world *world, int queue, uint64_t fence)
+{
+    struct agent_world *agents = state_of(world);
+    world->server_changed = true;
+    if (fence > agents->locked[queue])
+        agents->locked[queue] = fence;
 }
 
 /* ------------------------------------------------------------------ all agents */
@@ -195,6 +303,10 @@ static void *memory_of(void *server)
 static void apply(struct world *world, void *server, struct peer *peer,
                   const struct mrt_command *command)
 {
+    struct agent_world *agents = server;
+    if (command->type == MRT_APPEND && command->linger)
+        agents->lingering[agents->lingering_count++ % LINGERING_MAX] =
+            (struct lingering){.ticket = command->ticket};
     memory_model.apply(world, memory_of(server), peer, command);
 }
 
