@@ -32,6 +32,14 @@ struct mrt_nats_connecting {
 
 static _Atomic int connecting_count;
 
+/* Links that there are. The library may tell of an error after it has told that the connection was
+   closed, so a handler of errors knows a link by a number that is used once. */
+static struct {
+    pthread_mutex_t mutex;
+    TAILQ_HEAD(, mrt_nats_link) links;
+    uintptr_t numbers;
+} known = {.mutex = PTHREAD_MUTEX_INITIALIZER, .links = TAILQ_HEAD_INITIALIZER(known.links)};
+
 static void wake(int event)
 {
     const uint64_t one = 1;
@@ -45,6 +53,9 @@ static void link_release(struct mrt_nats_link *link)
 {
     if (atomic_fetch_sub(&link->users, 1) != 1)
         return;
+    pthread_mutex_lock(&known.mutex);
+    TAILQ_REMOVE(&known.links, link, known);
+    pthread_mutex_unlock(&known.mutex);
     pthread_mutex_destroy(&link->mutex);
     free(link);
 }
@@ -85,28 +96,38 @@ static natsStatus on_detach(void *user)
     return NATS_OK;
 }
 
-/* The last call of the library's for a connection that stood. */
+/* The last call of the library's for a connection that stood, but for errors. */
 static void on_closed(natsConnection *connection, void *user)
 {
     (void)connection;
     link_release(user);
 }
 
-static void on_error(natsConnection *connection, natsSubscription *subscription, natsStatus status,
-                     void *user)
+static void note_violation(struct mrt_nats_link *link, const char *text)
 {
-    struct mrt_nats_link *link = user;
-    const char *text = NULL;
-    (void)subscription;
-    if (status != NATS_NOT_PERMITTED)
-        return;
-    natsConnection_GetLastError(connection, &text);
     pthread_mutex_lock(&link->mutex);
-    if (text && !link->dropped) {
+    if (!link->dropped) {
         snprintf(link->violation, sizeof link->violation, "%s", text);
         wake(link->event);
     }
     pthread_mutex_unlock(&link->mutex);
+}
+
+static void on_error(natsConnection *connection, natsSubscription *subscription, natsStatus status,
+                     void *user)
+{
+    struct mrt_nats_link *link;
+    const char *text = NULL;
+    (void)subscription;
+    if (status == NATS_NOT_PERMITTED)
+        natsConnection_GetLastError(connection, &text);
+    if (!text)
+        return;
+    pthread_mutex_lock(&known.mutex); /* none is freed meanwhile */
+    TAILQ_FOREACH (link, &known.links, known)
+        if (link->number == (uintptr_t)user)
+            note_violation(link, text);
+    pthread_mutex_unlock(&known.mutex);
 }
 
 bool mrt_nats_link_violation(struct mrt_nats_link *link, char *text, size_t size)
@@ -230,7 +251,7 @@ static natsStatus set_options(natsOptions *options, const struct mrt_nats_connec
     if (status == NATS_OK)
         status = natsOptions_SetName(options, "mortise");
     if (status == NATS_OK)
-        status = natsOptions_SetErrorHandler(options, on_error, link);
+        status = natsOptions_SetErrorHandler(options, on_error, (void *)link->number);
     if (status == NATS_OK)
         status = natsOptions_SetClosedCB(options, on_closed, link);
     if (status == NATS_OK)
@@ -275,6 +296,10 @@ static struct mrt_nats_link *make_link(const struct mrt_nats_connecting *connect
     link->socket = link->library = link->relay.outer = link->relay.inner = -1;
     link->epoll = connecting->epoll;
     link->event = connecting->event;
+    pthread_mutex_lock(&known.mutex);
+    link->number = ++known.numbers;
+    TAILQ_INSERT_TAIL(&known.links, link, known);
+    pthread_mutex_unlock(&known.mutex);
     return link;
 }
 

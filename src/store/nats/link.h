@@ -13,6 +13,7 @@
 #ifndef MRT_STORE_NATS_LINK_H
 #define MRT_STORE_NATS_LINK_H
 
+#include "base/list.h"
 #include "store/nats/relay.h"
 #include "store/nats/uri.h"
 
@@ -23,6 +24,8 @@
 
 struct mrt_nats_link {
     _Atomic int users;
+    TAILQ_ENTRY(mrt_nats_link) known; /* of all there are: link.c */
+    uintptr_t number;                 /* no other link has it */
     natsConnection *connection;
     natsSubscription *inbox;
     int library; /* its descriptor */
