@@ -442,8 +442,8 @@ int __wrap_ppoll(struct pollfd *descriptors, nfds_t count, const struct timespec
     int found = 0;
     if (!agent)
         return __real_ppoll(descriptors, count, timeout, signals);
-    agent->closes = true;
     mrt_time left = timeout ? timeout->tv_sec * MRT_SECOND + timeout->tv_nsec : MRT_TIME_NEVER;
+    agent->closes |= left > 0; /* in its turns the agent only has a look */
     if (left > 0)
         agent_sleep(agent, mrt_time_add(client_now(&agent->client), left));
     for (nfds_t i = 0; i < count; i++) {
