@@ -98,13 +98,14 @@ static void send_append(struct mrt_etcd_job *job, const struct mrt_etcd_session 
     char key[MRT_ETCD_NAME_SIZE];
     struct mrt_rest_text text = {0};
     const char *directory = job->queue->directory;
-    const struct mrt_etcd_record *record = mrt_etcd_record_find(job);
+    struct mrt_etcd_record *record = mrt_etcd_record_find(job);
     char *value = make_value(job, &size);
     if (!value || !record) {
         free(value);
         mrt_etcd_fail(job, MORTISE_ENOMEM, "no memory for a ticket");
         return;
     }
+    record->created = 0; /* the key may be made anew: an operator may have broken the ticket */
     mrt_etcd_key(job->queue, record->name, key);
     mrt_etcd_txn_begin(job, session, &text);
     mrt_etcd_if(&text, key, "CREATE", 0);
