@@ -473,8 +473,10 @@ void one_candidate_leads()
         CHECK_THROWS(mortise::errc::deadlock, candidate.campaign(0s));
     }
     CHECK(deposed.wait());
-    std::error_code code;
-    CHECK(watcher.leader(code).fence == 0 && code == mortise::errc::no_leader);
+    CHECK(comes_true([&] { // the store is told behind the callback
+        std::error_code code;
+        return watcher.leader(code).fence == 0 && code == mortise::errc::no_leader;
+    }));
     CHECK_THROWS(mortise::errc::not_held, watcher.resign());
     watcher.observe(nullptr);
 }
