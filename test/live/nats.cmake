@@ -17,22 +17,8 @@ foreach(part contest election) # deaths, of which each takes two leases
 endforeach()
 set_property(TEST api_operator_nats PROPERTY ENVIRONMENT "MORTISE_TEST_MORE=${more_entries}")
 mortise_live_test(api_stress_nats nats test_api_stress "{}?lease=20s")
-# The store's objects, of which some calls are led astray; and with each of its rules broken.
-foreach(variant "" _defects)
-  set(more LABELS store waits)
-  if(variant)
-    set(more ../defect_run.c LIBRARIES mortise_core_defects mortise_outer_defects
-             mortise_store_zookeeper_defects LABELS defects waits)
-  endif()
-  mortise_suite(NAME nats_rules${variant} SOURCES nats_rules.c ../conform/port_client.c ${more}
-                TIMEOUT 240)
-  target_compile_definitions(test_nats_rules${variant} PRIVATE NATS_SERVERS="${CMAKE_SOURCE_DIR}/tools/servers")
-  target_link_libraries(test_nats_rules${variant} PRIVATE mortise_store_nats${variant}
-                        PkgConfig::NATS)
-  foreach(call mrt_store_find mrt_nats_publish mrt_nats_get_last mrt_nats_get_next)
-    target_link_options(test_nats_rules${variant} PRIVATE LINKER:--wrap=${call})
-  endforeach()
-endforeach()
+mortise_live_rules(nats PARTS nats NEEDS PkgConfig::NATS
+                   CALLS mrt_nats_publish mrt_nats_get_last mrt_nats_get_next)
 if(COMMAND mortise_bats_suite AND NOT MORTISE_SANITIZE) # the suites above are for sanitizers, too
   mortise_live_bats(nats)
 endif()
