@@ -40,16 +40,22 @@ static char *reserve(struct mrt_rest_text *text, size_t more)
 void mrt_rest_add(struct mrt_rest_text *text, const char *format, ...)
 {
     va_list arguments;
-    va_start(arguments, format);
-    int length = vsnprintf(NULL, 0, format, arguments);
-    va_end(arguments);
-    char *end = length >= 0 ? reserve(text, (size_t)length) : NULL;
+    char *end = reserve(text, 0);
     if (!end)
         return;
+    size_t room = text->room - text->length;
     va_start(arguments, format);
-    vsnprintf(end, (size_t)length + 1, format, arguments);
+    int length = vsnprintf(end, room, format, arguments);
     va_end(arguments);
-    text->length += (size_t)length;
+    if (length >= 0 && (size_t)length >= room) {
+        end = reserve(text, (size_t)length);
+        if (!end)
+            return;
+        va_start(arguments, format);
+        vsnprintf(end, (size_t)length + 1, format, arguments);
+        va_end(arguments);
+    }
+    text->length += length > 0 ? (size_t)length : 0;
 }
 
 bool mrt_rest_add_data(struct mrt_rest_text *text, const char *bytes, size_t size)
@@ -127,6 +133,18 @@ const char *mrt_rest_string(struct json_object *object, const char *name)
     return json_object_is_type(member, json_type_string) ? json_object_get_string(member) : "";
 }
 
+/* Of a digit in base64; -1: it is none. */
+static int digit_value(char c)
+{
+    if (c >= 'a' && c <= 'z')
+        return c - 'a' + 26;
+    if (c >= 'A' && c <= 'Z')
+        return c - 'A';
+    if (c >= '0' && c <= '9')
+        return c - '0' + 52;
+    return c == '+' ? 62 : c == '/' ? 63 : -1;
+}
+
 char *mrt_rest_bytes(struct json_object *object, const char *name, size_t *size)
 {
     const char *from = mrt_rest_string(object, name);
@@ -134,12 +152,12 @@ char *mrt_rest_bytes(struct json_object *object, const char *name, size_t *size)
     uint32_t word = 0;
     unsigned bits = 0;
     for (; bytes && *from && *from != '='; from++) {
-        const char *digit = strchr(digits, *from);
-        if (!digit) {
+        int value = digit_value(*from);
+        if (value < 0) {
             free(bytes);
             return NULL;
         }
-        word = word << 6 | (uint32_t)(digit - digits);
+        word = word << 6 | (uint32_t)value;
         bits += 6;
         if (bits >= 8) {
             bits -= 8;
