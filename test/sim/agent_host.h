@@ -22,10 +22,9 @@
 #define SIM_AGENT_HOST_H
 
 #include "base/list.h"
+#include "fiber.h"
 #include "host.h"
 #include "server.h"
-
-#include <ucontext.h>
 
 struct mrt_agent;
 struct mrt_worker;
@@ -59,7 +58,7 @@ struct agent_host {
     struct host host;
     int number;
     struct mrt_driver *driver; /* of the agent that runs; NULL: its store is not open */
-    ucontext_t context, back;
+    struct fiber fiber;
     bool runs;
     bool dead;          /* and nothing that it does reaches anybody */
     int dead_turns;     /* since then */

@@ -44,6 +44,7 @@ static void body(void)
     if (mrt_agent_run(&options) == MORTISE_EINTERNAL)
         abort();
     agent->runs = false;
+    fiber_leave(&agent->fiber);
 }
 
 /* Goes on where it waits, until it waits again. */
@@ -53,7 +54,7 @@ static void resume(struct agent_host *agent)
     struct agent_host *before = resumed;
     host_current = &agent->host;
     resumed = agent;
-    swapcontext(&agent->back, &agent->context);
+    fiber_enter(&agent->fiber);
     resumed = before;
     host_current = outer;
 }
@@ -75,7 +76,7 @@ void agent_sleep(struct agent_host *agent, mrt_time until)
         return;
     }
     agent->wakes_at = until;
-    swapcontext(&agent->context, &agent->back);
+    fiber_leave(&agent->fiber);
 }
 
 /* ------------------------------------------------------------------ its turns */
@@ -218,11 +219,7 @@ static void start(struct agent_host *agent)
     host_socket_new(&agent->host, &agent->listener);
     host_socket_new(&agent->host, &agent->stop);
     host_socket_new(&agent->host, &agent->renew);
-    getcontext(&agent->context);
-    agent->context.uc_stack.ss_sp = agent->stack;
-    agent->context.uc_stack.ss_size = sizeof agent->stack;
-    agent->context.uc_link = &agent->back;
-    makecontext(&agent->context, body, 0);
+    fiber_make(&agent->fiber, agent->stack, sizeof agent->stack, body);
     agent->runs = true;
     note(agent, "begins");
     go_on(agent);

@@ -45,7 +45,7 @@ static void resume(struct multi *multi)
     struct multi *before = multi_running;
     for (;;) {
         multi_running = multi;
-        swapcontext(&multi->back, &multi->context);
+        fiber_enter(&multi->fiber);
         multi_running = before;
         if (!multi->asked)
             break;
@@ -61,8 +61,7 @@ static void resume(struct multi *multi)
 
 void multi_leave_to_world(void)
 {
-    struct multi *multi = multi_running;
-    swapcontext(&multi->context, &multi->back);
+    fiber_leave(&multi_running->fiber);
 }
 
 /* Has something done by the world, unless the client is dead. */
@@ -84,16 +83,13 @@ static void body(void)
         locks[i] = &multi->locks[i];
     multi->result = mortise_acquire_all(locks, multi->count, multi->timeout_ms, multi->holds);
     multi->runs = false;
+    fiber_leave(&multi->fiber);
 }
 
 static void start(struct multi *multi)
 {
     const struct actor *actor = multi->actor;
-    getcontext(&multi->context);
-    multi->context.uc_stack.ss_sp = stacks[actor->client->index][actor->index];
-    multi->context.uc_stack.ss_size = STACK_SIZE;
-    multi->context.uc_link = &multi->back;
-    makecontext(&multi->context, body, 0);
+    fiber_make(&multi->fiber, stacks[actor->client->index][actor->index], STACK_SIZE, body);
     multi->runs = true;
     resume(multi);
 }

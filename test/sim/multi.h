@@ -7,8 +7,7 @@
 #include "world.h"
 
 #include "api/client.h"
-
-#include <ucontext.h>
+#include "fiber.h"
 
 /* An acquire of one lock of a call. */
 struct part {
@@ -20,7 +19,7 @@ struct part {
 struct multi {
     struct actor *actor;
     bool runs, inside, dead, cancelled; /* inside: it has been in the client */
-    ucontext_t context, back;
+    struct fiber fiber;
     void (*asked)(struct multi *multi, void *argument); /* of the world */
     void *argument;
     mortise_client client;
