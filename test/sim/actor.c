@@ -39,11 +39,18 @@ void actor_begin(struct world *world, struct actor *actor, int64_t operations)
     }
 }
 
+void actor_drop_grip(struct actor *actor, struct grip *grip)
+{
+    actor->client->grip_count -= grip->hold != NULL;
+    memset(grip, 0, sizeof *grip);
+}
+
 void actor_forget(struct world *world, struct actor *actor)
 {
     world_cancel(world, &actor->step);
     world_cancel(world, &actor->giveup);
-    memset(actor->grips, 0, sizeof actor->grips);
+    for (int i = 0; i < GRIPS_MAX; i++)
+        actor_drop_grip(actor, &actor->grips[i]);
     memset(&actor->stale, 0, sizeof actor->stale);
     detach_forget(actor);
     actor->verifying = false;
@@ -160,6 +167,7 @@ void actor_granted(struct world *world, struct actor *actor, const struct mrt_wa
         return;
     }
     struct grip *grip = &actor->grips[empty];
+    client->grip_count++;
     *grip = (struct grip){.hold = hold,
                           .generation = hold->generation,
                           .queue = actor->queue,
@@ -460,7 +468,7 @@ static void release(struct world *world, struct actor *actor, struct grip *grip)
     if (--grip->count == 0) {
         actor->stale = before;
         check_released(world, before.queue, before.fence);
-        memset(grip, 0, sizeof *grip);
+        actor_drop_grip(actor, grip);
     }
     note(world, actor, TRACE_RELEASE, before.count > 1 ? "inner" : "", (int64_t)before.fence, lost);
     if (mrt_hold_nested(before.hold, before.generation))
@@ -486,7 +494,7 @@ void actor_release(struct world *world, struct actor *actor, struct mrt_hold *ho
         return;
     }
     if (found >= 0) /* the close has ended it */
-        memset(&actor->grips[found], 0, sizeof actor->grips[found]);
+        actor_drop_grip(actor, &actor->grips[found]);
     int error =
         mrt_engine_release(actor->client->engine, hold, generation, 0, client_now(actor->client));
     if (error != MORTISE_ENOTHELD && error != MORTISE_ELOST)

@@ -84,14 +84,6 @@ void agent_sleep(struct agent_host *agent, mrt_time until)
 static void ended(struct agent_host *agent);
 static void turn(struct world *world, struct task *task);
 
-static bool has_more(const struct agent_host *agent)
-{
-    for (int i = 0; i < HOST_SOCKETS_MAX; i++)
-        if (host_slot_ready(&agent->host, i))
-            return true;
-    return false;
-}
-
 /* A busy agent finds more at a time, also of several clients of its commands. */
 static mrt_time until_read(struct world *world)
 {
@@ -106,7 +98,7 @@ static void plan(struct agent_host *agent)
     struct world *world = agent->client.world;
     if (!agent->runs)
         return;
-    if (has_more(agent)) {
+    if (host_has_more(&agent->host)) {
         mrt_time at = world->now + until_read(world);
         if (!agent->turn.timer.armed || agent->turn.timer.at > at)
             world_at(world, &agent->turn, at, turn);
@@ -148,7 +140,7 @@ void agent_ready(struct agent_host *agent)
 
 void agent_run(struct agent_host *agent)
 {
-    if (agent->runs && !client_paused(&agent->client) && has_more(agent))
+    if (agent->runs && !client_paused(&agent->client) && host_has_more(&agent->host))
         go_on(agent);
 }
 

@@ -25,7 +25,7 @@ static const struct agent_host *find_holder(struct world *world, int queue, stru
 {
     const struct server plain = {.model = &memory_model};
     void *memory = *(void **)world->server->state; /* its first member */
-    *truth = (struct truth){.server = &plain, .queue = queue};
+    truth_begin(truth, &plain, queue);
     memory_model.truth(world, memory, queue, NULL, truth);
     truth->server = world->server;
     if (truth->grant_count != 1 || truth->fence != truth->grants[0].fence ||
@@ -112,9 +112,9 @@ static void check_answers(const struct world *world, mrt_time limit)
 
 void resp_check(struct world *world, int queue, bool calm, mrt_time limit)
 {
-    if (world->resp && !check_keeps_sessions(world, 0))
+    if (!check_keeps_sessions(world, 0))
         world->resp->calm_since = world->now + 1;
-    if (!world->resp || !is_mutex(world, queue))
+    if (!is_mutex(world, queue))
         return;
     if (world->server_changed)
         follow(world, queue);

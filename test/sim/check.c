@@ -7,6 +7,7 @@
 #include "agent_command.h"
 
 #include <stdarg.h>
+#include <string.h>
 
 /* A waiter behind a pooler looks so often, times its place: sql/poll.c. */
 #define LOOK_MAX (250 * MRT_MILLISECOND)
@@ -38,28 +39,32 @@ static bool is_valid(struct world *world, const struct client *client, struct gr
     return !lost;
 }
 
+void check_begin(struct world *world)
+{
+    const struct profile *p = &world->drawn;
+    world->recovery =
+        MRT_SECOND + (p->trouble_every_us > 0 ? STREAM_KEEP_ALIVE : 0) +
+        (p->unknown_us + p->pause_us + p->cut_us + p->recheck_us + 2 * p->agent_restart_us +
+         2 * p->agent_pause_us + (p->agent_crash_every_us > 0 ? 10000000 + p->lock_delay_us : 0) +
+         3 * p->zk_visit_us + (p->old_answers > 0 ? p->lease_us : 0)) *
+            MRT_MICROSECOND;
+    world->has_faults =
+        p->agent_crash_every_us + p->agent_pause_every_us + p->agent_cut_every_us +
+            p->agent_signal_every_us + p->zk_trouble_every_us + p->trouble_every_us +
+            p->redis_copyless + p->pg_conflict + p->pg_full + p->pg_notify_late_us + p->pg_split +
+            p->etcd_watch_late_us + p->etcd_error + p->zk_outsider_every_us + p->zk_impostor +
+            p->lose_command + p->lose_reply + p->early_unknown + p->refuse + p->refuse_for_good +
+            p->cut_every_us + p->pause_every_us + p->busy + p->timer_late_us + p->old_answers !=
+        0;
+}
+
 /* Nothing is wrong with any connection, but that one server of several may stand still. */
 static bool is_quiet_or_still(const struct world *world)
 {
-    const struct profile *p = &world->drawn;
     if (lone_disturbs(world))
         return false;
-    if (world->phase != PHASE_CHAOS)
-        return world->now > world->healed_at + MRT_SECOND +
-                                (p->trouble_every_us > 0 ? STREAM_KEEP_ALIVE : 0) +
-                                (p->unknown_us + p->pause_us + p->cut_us + p->recheck_us +
-                                 2 * p->agent_restart_us + 2 * p->agent_pause_us +
-                                 (p->agent_crash_every_us > 0 ? 10000000 + p->lock_delay_us : 0) +
-                                 3 * p->zk_visit_us + (p->old_answers > 0 ? p->lease_us : 0)) *
-                                    MRT_MICROSECOND;
-    return p->agent_crash_every_us + p->agent_pause_every_us + p->agent_cut_every_us +
-               p->agent_signal_every_us + p->zk_trouble_every_us + p->trouble_every_us +
-               p->redis_copyless + p->pg_conflict + p->pg_full + p->pg_notify_late_us +
-               p->pg_split + p->etcd_watch_late_us + p->etcd_error + p->zk_outsider_every_us +
-               p->zk_impostor + p->lose_command + p->lose_reply + p->early_unknown + p->refuse +
-               p->refuse_for_good + p->cut_every_us + p->pause_every_us + p->busy +
-               p->timer_late_us + p->old_answers ==
-           0;
+    return world->phase != PHASE_CHAOS ? world->now > world->healed_at + world->recovery
+                                       : !world->has_faults;
 }
 
 static bool is_quiet(const struct world *world)
@@ -274,9 +279,10 @@ static void check_limit(struct world *world, const struct client *client, const 
 static uint64_t count_valid(struct world *world, struct client *client, int queue)
 {
     uint64_t count = 0;
-    for (int a = 0; a < world->drawn.actors; a++)
+    for (int a = 0, left = client->grip_count; left > 0 && a < world->drawn.actors; a++)
         for (int g = 0; g < GRIPS_MAX; g++) {
             struct grip *grip = &client->actors[a].grips[g];
+            left -= grip->hold != NULL;
             if (grip->hold && grip->queue == queue)
                 delay_note(world, client, &client->actors[a], grip);
             if (grip->hold && grip->queue == queue && is_valid(world, client, grip)) {
@@ -293,18 +299,32 @@ static uint64_t count_valid(struct world *world, struct client *client, int queu
 }
 
 /* Since when others wait behind the ticket whose turn it is. */
-static void follow_turn(struct world *world, int queue)
+static void follow_truth(struct world *world, int queue, const struct truth *truth)
 {
     struct queue_state *state = &world->queues[queue];
-    struct truth truth;
-    server_truth(world, queue, NULL, &truth);
-    uint64_t fence = truth.peer ? truth.fence : 0;
-    detach_check(world, queue, &truth);
-    if (fence != state->turn_fence || !truth.others)
+    uint64_t fence = truth->peer ? truth->fence : 0;
+    detach_check(world, queue, truth);
+    if (fence != state->turn_fence || !truth->others)
         state->contended_since = state->overdue_since = MRT_TIME_NEVER;
-    if (truth.others && state->contended_since == MRT_TIME_NEVER)
+    if (truth->others && state->contended_since == MRT_TIME_NEVER)
         state->contended_since = world->now;
     state->turn_fence = fence;
+}
+
+static void follow_turn(struct world *world, int queue)
+{
+    struct truth truth;
+    server_truth(world, queue, NULL, &truth);
+    follow_truth(world, queue, &truth);
+}
+
+const struct truth *check_truth(struct world *world, int queue)
+{
+    struct known_truth *known = &world->truths[queue];
+    if (!known->is_known)
+        server_truth(world, queue, NULL, &known->truth);
+    known->is_known = true;
+    return &known->truth;
 }
 
 static mrt_time idle_limit(const struct world *world, int queue);
@@ -326,7 +346,8 @@ static void check_queue(struct world *world, int queue)
         if (sum > world->queues[queue].recipe.capacity)
             check_fail(world, c, queue, "more valid holds than the capacity");
     }
-    lone_check_served(world, queue, sum > 0, 2 * idle_limit(world, queue));
+    if (world->drawn.lone > 0)
+        lone_check_served(world, queue, sum > 0, 2 * idle_limit(world, queue));
 }
 
 /* Whether a thread of the client holds by this ticket. */
@@ -342,12 +363,12 @@ static bool is_had(const struct world *world, const struct client *client, int q
     return false;
 }
 
-static struct idle idle_of(const struct world *world, const struct queue_state *state,
+static struct idle idle_of(const struct world *world, const struct idle *known, int count,
                            uint64_t fence)
 {
-    for (int i = 0; i < state->idle_count; i++)
-        if (state->idle[i].fence == fence)
-            return state->idle[i];
+    for (int i = 0; i < count; i++)
+        if (known[i].fence == fence)
+            return known[i];
     return (struct idle){.fence = fence, .since = world->now, .wanted = MRT_TIME_NEVER};
 }
 
@@ -413,19 +434,21 @@ static mrt_time idle_limit(const struct world *world, int queue)
  * lingers, once another client wants it. */
 static void check_idle(struct world *world, int queue)
 {
-    struct queue_state *state = &world->queues[queue], before = *state;
-    struct truth truth;
-    server_truth(world, queue, NULL, &truth);
+    struct queue_state *state = &world->queues[queue];
+    struct idle before[GRANTS_MAX];
+    const struct truth *truth = check_truth(world, queue);
+    int count = state->idle_count;
+    memcpy(before, state->idle, (size_t)count * sizeof *before);
     state->idle_count = 0;
-    for (int i = 0; i < truth.grant_count; i++) {
-        uint64_t fence = truth.grants[i].fence;
-        const struct client *client = truth.grants[i].peer->client;
-        if (!client || client->closing || truth.grants[i].orphaned ||
-            is_had(world, client, queue, fence, truth.span))
+    for (int i = 0; i < truth->grant_count; i++) {
+        uint64_t fence = truth->grants[i].fence;
+        const struct client *client = truth->grants[i].peer->client;
+        if (!client || client->closing || truth->grants[i].orphaned ||
+            is_had(world, client, queue, fence, truth->span))
             continue;
         struct idle *idle = &state->idle[state->idle_count++];
-        *idle = idle_of(world, &before, fence);
-        mrt_time until = idle_until(world, queue, idle, truth.others);
+        *idle = idle_of(world, before, count, fence);
+        mrt_time until = idle_until(world, queue, idle, truth->others);
         if (!idle->due)
             rounds_begin(world, &idle->rounds);
         idle->due = world->now >= until;
@@ -440,20 +463,24 @@ static void check_idle(struct world *world, int queue)
 
 void check_step(struct world *world)
 {
-    bool calm = is_calm(world);
+    bool or_still = is_calm_or_still(world), calm = or_still && is_quiet(world);
+    if (world->server_changed || world->owners_changed || !world->server->model->is_steady)
+        for (int queue = 0; queue < world->drawn.queues; queue++)
+            world->truths[queue].is_known = false;
     if (world_has(world, LOCK_ELECTION))
         election_check(world, calm && world->drawn.pg_pooled == 0, 3 * round_trip(world));
     for (int queue = 0; queue < world->drawn.queues; queue++) {
         check_queue(world, queue);
-        if (is_calm_or_still(world))
+        if (or_still)
             check_idle(world, queue);
         else
             world->queues[queue].idle_count = 0; /* its steps meanwhile are not checked */
-        resp_check(world, queue, is_calm_or_still(world), idle_limit(world, queue));
+        if (world->resp)
+            resp_check(world, queue, or_still, idle_limit(world, queue));
         if (world->server_changed)
-            follow_turn(world, queue);
+            follow_truth(world, queue, check_truth(world, queue));
     }
-    world->server_changed = false;
+    world->server_changed = world->owners_changed = false;
 }
 
 /* ------------------------------------------------------------- grants */
@@ -645,7 +672,7 @@ void check_submitted(struct world *world, struct client *client, const struct mr
                command->type, (int64_t)command->ticket.low);
     if (command->serial == 0)
         check_fail(world, client->index, NO_QUEUE, "a command without a serial");
-    for (int i = 0; i < OUTSTANDING_MAX; i++) {
+    for (int i = client->outstanding_count - 1; i >= 0; i--) {
         struct mrt_command *other = &client->outstanding[i];
         if (other->serial == 0)
             free_slot = other;
@@ -654,8 +681,10 @@ void check_submitted(struct world *world, struct client *client, const struct mr
                        "command %llu while %llu of the same is not answered",
                        (unsigned long long)command->serial, (unsigned long long)other->serial);
     }
-    if (!free_slot)
+    if (!free_slot && client->outstanding_count == OUTSTANDING_MAX)
         check_fail(world, client->index, NO_QUEUE, "too many commands outstanding");
+    if (!free_slot)
+        free_slot = &client->outstanding[client->outstanding_count++];
     *free_slot = *command;
 }
 
@@ -663,9 +692,12 @@ void check_answered(struct world *world, struct client *client, const struct mrt
 {
     if (event->serial == 0)
         return;
-    for (int i = 0; i < OUTSTANDING_MAX; i++)
+    for (int i = client->outstanding_count - 1; i >= 0; i--)
         if (client->outstanding[i].serial == event->serial) {
             client->outstanding[i].serial = 0;
+            while (client->outstanding_count > 0 &&
+                   client->outstanding[client->outstanding_count - 1].serial == 0)
+                client->outstanding_count--;
             return;
         }
     if (world->drawn.late_answer == 0)

@@ -28,17 +28,16 @@ mrt_time client_now(const struct client *client)
 
 mrt_time client_true(const struct client *client, mrt_time local)
 {
-    mrt_time low = client->world->now, high = low + (local - client_now(client)) * 5 / 4 + 10000;
-    if (local <= client_now(client))
-        return low;
-    while (low < high) {
-        mrt_time middle = low + (high - low) / 2;
-        if (reading(client, middle) < local)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    const mrt_time million = 1000000, rate = million + client->rate_ppm;
+    mrt_time now = client->world->now, left = local - client_now(client);
+    if (left <= 0)
+        return now;
+    mrt_time at = now + left / rate * million + left % rate * million / rate; /* but for rounding */
+    while (at > now && reading(client, at - 1) >= local)
+        at--;
+    while (reading(client, at) < local)
+        at++;
+    return at;
 }
 
 bool client_paused(const struct client *client)
@@ -268,7 +267,7 @@ void client_boot(struct world *world, struct client *client, bool new_clock)
     client->acquisitions = client->nested = client->losses = client->commands = 0;
     client->last_serial = client->old.serial = client->renewal = 0;
     client->refused_count = 0;
-    memset(client->outstanding, 0, sizeof client->outstanding);
+    client->outstanding_count = 0;
     uint64_t entropy = random_next(&world->random);
     const struct mrt_engine_config config = {.seed = {entropy, random_next(&world->random) >> 1},
                                              .strict = p->strict != 0,

@@ -37,10 +37,12 @@ static void bury(struct world *world, const struct client *client, const struct 
                  mrt_time died)
 {
     int g = 0;
-    while (g < GRAVES_MAX && world->graves[g].until > world->now)
+    while (g < world->grave_count && world->graves[g].until > world->now)
         g++;
     if (g == GRAVES_MAX)
         check_fail(world, -1, grip->queue, "too many have died");
+    if (g == world->grave_count)
+        world->grave_count++;
     mrt_time until = died + delay_of(world, grip->queue);
     mrt_time trusted = world->now + trusted_for(world, client, grip);
     if (trusted > until)
@@ -85,7 +87,7 @@ void delay_died(struct world *world, struct client *client)
 
 void delay_broken(struct world *world, int queue, uint64_t fence)
 {
-    for (int g = 0; g < GRAVES_MAX; g++) {
+    for (int g = 0; g < world->grave_count; g++) {
         struct grave *grave = &world->graves[g];
         if (grave->queue == queue && grave->fence - fence < (uint64_t)world->drawn.fence_span)
             grave->until = 0;
@@ -95,7 +97,7 @@ void delay_broken(struct world *world, int queue, uint64_t fence)
 uint64_t delay_weight(const struct world *world, int queue)
 {
     uint64_t sum = 0;
-    for (int g = 0; g < GRAVES_MAX; g++)
+    for (int g = 0; g < world->grave_count; g++)
         if (world->graves[g].queue == queue && world->graves[g].until > world->now)
             sum += world->graves[g].weight;
     return sum;

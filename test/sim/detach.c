@@ -95,7 +95,7 @@ bool detach_begin(struct world *world, struct actor *actor, struct grip *grip)
     if (error != MORTISE_OK)
         check_fail(world, client->index, grip->queue, "detaching answered %s",
                    mortise_error_name(error));
-    memset(grip, 0, sizeof *grip);
+    actor_drop_grip(actor, grip);
     return true;
 }
 
@@ -236,7 +236,7 @@ static bool is_known(const struct world *world, int queue, uint64_t ticket, uint
 uint64_t detach_weight(struct world *world, int queue)
 {
     uint64_t sum = 0;
-    for (int i = 0; i < DETACHED_MAX; i++) {
+    for (int i = 0; world->detached_number > 0 && i < DETACHED_MAX; i++) {
         const struct detached *detached = &world->detached[i];
         if (detached->state != DETACHED_SURE || detached->queue != queue || detached->wanted > 0)
             continue;

@@ -155,22 +155,21 @@ void election_check(struct world *world, bool calm, mrt_time limit)
 {
     for (int i = 0; i < world->drawn.queues; i++) {
         struct queue_state *state = &world->queues[i];
-        struct truth truth;
         if (state->lock != LOCK_ELECTION)
             continue;
-        server_truth(world, i, NULL, &truth);
-        uint64_t fence = truth.peer ? truth.fence : 0;
-        if (fence != state->first_fence || truth.value != state->first_value) {
+        const struct truth *truth = check_truth(world, i);
+        uint64_t fence = truth->peer ? truth->fence : 0;
+        if (fence != state->first_fence || truth->value != state->first_value) {
             state->first_since = world->now;
             for (int c = 0; c < world->drawn.clients; c++)
                 rounds_begin(world, &world->clients[c].sights[i].rounds);
         }
         state->first_fence = fence;
-        state->first_value = truth.value;
+        state->first_value = truth->value;
         if (!calm)
             continue;
-        check_sights(world, i, &truth, limit);
-        check_value(world, i, &truth, limit);
+        check_sights(world, i, truth, limit);
+        check_value(world, i, truth, limit);
     }
 }
 

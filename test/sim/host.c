@@ -150,7 +150,7 @@ static uint32_t ready(const struct host *host, const struct host_slot *slot)
 
 static bool any_ready(const struct host *host, int epoll)
 {
-    for (int i = 0; i < HOST_SOCKETS_MAX; i++)
+    for (int i = 0; i < host->slot_count; i++)
         if (host->slots[i].epoll == epoll && ready(host, &host->slots[i]))
             return true;
     return false;
@@ -167,7 +167,7 @@ int __wrap_epoll_wait(int epoll, struct epoll_event *events, int limit, int time
         if (host_current->inner[i].outer == epoll && any_ready(host_current, EPOLL + i))
             events[count++] =
                 (struct epoll_event){.events = EPOLLIN, .data = host_current->inner[i].data};
-    for (int i = 0; i < HOST_SOCKETS_MAX && count < limit; i++) {
+    for (int i = 0; i < host_current->slot_count && count < limit; i++) {
         const struct host_slot *slot = &host_current->slots[i];
         uint32_t is = ready(host_current, slot);
         if (is != 0 && slot->epoll == epoll)
@@ -176,9 +176,12 @@ int __wrap_epoll_wait(int epoll, struct epoll_event *events, int limit, int time
     return count;
 }
 
-bool host_slot_ready(const struct host *host, int slot)
+bool host_has_more(const struct host *host)
 {
-    return ready(host, &host->slots[slot]) != 0;
+    for (int i = 0; i < host->slot_count; i++)
+        if (ready(host, &host->slots[i]))
+            return true;
+    return false;
 }
 
 /* No second descriptor: a simulated server reads all that was sent before a connection closes. */
@@ -232,6 +235,7 @@ int host_socket_new(struct host *host, struct host_socket *socket)
     for (int i = 0; i < HOST_SOCKETS_MAX; i++)
         if (!host->slots[i].socket) {
             host->slots[i] = (struct host_slot){.socket = socket, .epoll = -1};
+            host->slot_count = i < host->slot_count ? host->slot_count : i + 1;
             return SOCKET + i;
         }
     abort();
@@ -267,7 +271,7 @@ static void plan(struct host *host)
     if (host->due) /* which a busy client sees late */
         at = world->now +
              (world->phase == PHASE_CHAOS ? world_some(world, world->profile.timer_late_us) : 0);
-    for (int i = 0; i < HOST_SOCKETS_MAX; i++) {
+    for (int i = 0; i < host->slot_count; i++) {
         const struct host_slot *slot = &host->slots[i];
         if (slot->socket && slot->epoll >= 0 && is_connecting(host, slot->socket))
             at = slot->socket->open_at < at ? slot->socket->open_at : at;
@@ -411,7 +415,7 @@ void host_close(struct client *client, bool died)
         host_current = outer;
         host->store = NULL;
     }
-    for (int i = 0; i < HOST_SOCKETS_MAX; i++)
+    for (int i = 0; i < host->slot_count; i++)
         if (host->slots[i].socket)
             host_socket_close(host, SOCKET + i);
     client->host = NULL;

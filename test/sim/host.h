@@ -70,6 +70,7 @@ struct host {
         uint32_t mask;
         epoll_data_t data;
     } slots[HOST_SOCKETS_MAX];
+    int slot_count; /* behind the last that was ever used */
     struct host *next_dead;
 };
 
@@ -98,8 +99,8 @@ void hosts_free(struct client *client);
 
 /* A descriptor, the lowest that is free; what it is; and none any more. */
 int host_socket_new(struct host *host, struct host_socket *socket);
-/* Whether the descriptor of a slot is polled, and has something. */
-bool host_slot_ready(const struct host *host, int slot);
+/* Whether any that is polled has something. */
+bool host_has_more(const struct host *host);
 struct host_socket *host_socket_of(const struct host *host, int descriptor);
 void host_socket_close(struct host *host, int descriptor);
 

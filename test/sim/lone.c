@@ -219,7 +219,7 @@ void lone_check_served(struct world *world, int queue, bool held, mrt_time limit
 {
     struct queue_state *state = &world->queues[queue];
     const struct lone *lone = &world->lone;
-    if (world->drawn.lone == 0 || held || world->phase == PHASE_CLOSE || !is_wanted(world, queue)) {
+    if (held || world->phase == PHASE_CLOSE || !is_wanted(world, queue)) {
         state->unserved_since = MRT_TIME_NEVER;
         return;
     }

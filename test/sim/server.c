@@ -59,6 +59,9 @@ void server_init(struct world *world)
         abort();
     world->server = server;
     server->model = model_of(world->drawn.model);
+    world->truths = calloc(QUEUES_MAX, sizeof *world->truths);
+    if (!world->truths)
+        abort();
     server->state = server->model->new (world);
     if (server->model->populate)
         server->model->populate(world, server->state);
@@ -68,6 +71,7 @@ void server_fini(struct world *world)
 {
     world->server->model->free(world->server->state);
     free(world->server);
+    free(world->truths);
 }
 
 void server_apply(struct world *world, struct peer *peer, const struct mrt_command *command)
@@ -118,6 +122,13 @@ bool server_revoke(struct world *world, int queue, uint64_t fence)
     return world->server->model->revoke(world, world->server->state, queue, fence);
 }
 
+void truth_begin(struct truth *truth, const struct server *server, int queue)
+{
+    memset(truth, 0, offsetof(struct truth, grants));
+    truth->server = server;
+    truth->queue = queue;
+}
+
 void truth_add(struct truth *truth, const struct peer *asker, struct peer *peer, uint64_t fence,
                uint64_t weight, bool granted)
 {
@@ -147,7 +158,7 @@ void truth_add_nobodys(struct truth *truth, uint64_t fence)
 
 void server_truth(struct world *world, int queue, const struct peer *peer, struct truth *truth)
 {
-    *truth = (struct truth){.server = world->server, .queue = queue};
+    truth_begin(truth, world->server, queue);
     world->server->model->truth(world, world->server->state, queue, peer, truth);
 }
 

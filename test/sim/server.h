@@ -10,6 +10,7 @@
 #include "stream.h"
 
 struct server_model {
+    bool is_steady; /* its truth changes only in steps that set server_changed or owners_changed */
     const struct stream_server *streams; /* of a model whose clients send streams of bytes */
     void *(*new)(struct world *world);
     void (*populate)(struct world *world, void *server);

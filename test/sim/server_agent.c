@@ -67,10 +67,12 @@ void agent_note(struct world *world, const struct client *client, const struct m
         note = &agents->notes[agents->note_count++];
         *note = (struct note){.ticket = command->ticket};
     }
+    const struct note before = *note;
     if (!command->adopt || !note->peer)
         note->peer = client->peer;
     note->is_adopted |= command->adopt;
     note->queue = server_queue_index(world, command->queue);
+    world->owners_changed |= note->peer != before.peer || note->queue != before.queue;
 }
 
 /* The client for which the agent has this ticket; NULL: for none. */
@@ -93,12 +95,13 @@ static void told(struct world *world, void *server, const struct peer *peer,
 {
     struct note *note =
         event->fence > 0 && !mrt_id_none(event->ticket) ? find_note(server, event->ticket) : NULL;
-    (void)world;
     if (!note)
         return;
+    world->owners_changed |= note->fence != event->fence;
     note->fence = event->fence;
     struct peer *adopter =
         note->is_adopted && peer->client ? find_client(peer->client->agent, event->ticket) : NULL;
+    world->owners_changed |= adopter && adopter != note->peer;
     if (adopter)
         note->peer = adopter;
 }
@@ -238,7 +241,8 @@ static uint64_t cell(void *server)
     return memory_model.cell(memory_of(server));
 }
 
-const struct server_model agent_model = {.streams = &agent_streams,
+const struct server_model agent_model = {.is_steady = true,
+                                         .streams = &agent_streams,
                                          .new = begin,
                                          .populate = begin_agents,
                                          .free = end,

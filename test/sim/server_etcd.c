@@ -296,7 +296,8 @@ static void etcd_free(void *state)
     free(cluster);
 }
 
-const struct server_model etcd_model = {.new = etcd_new,
+const struct server_model etcd_model = {.is_steady = true,
+                                        .new = etcd_new,
                                         .free = etcd_free,
                                         .kill = etcd_kill,
                                         .befall = befall,

@@ -341,7 +341,8 @@ static uint64_t memory_cell(void *server)
     return value;
 }
 
-const struct server_model memory_model = {.new = memory_new,
+const struct server_model memory_model = {.is_steady = true,
+                                          .new = memory_new,
                                           .free = memory_free,
                                           .apply = memory_apply,
                                           .died = memory_died,

@@ -173,6 +173,7 @@ static void init(struct world *world, uint64_t seed, const struct profile *profi
         world->queues[i].overdue_since = MRT_TIME_NEVER;
         world->queues[i].unserved_since = MRT_TIME_NEVER;
     }
+    check_begin(world);
     server_init(world);
 }
 

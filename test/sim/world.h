@@ -182,10 +182,12 @@ struct client {
     mrt_time paused_until, cut_until;
     mrt_time unreachable_at; /* when its store said so last */
     bool closing, pumping;
+    int grip_count; /* of all its actors */
     struct actor actors[ACTORS_MAX];
     struct channel channels[CHANNELS_MAX];
     int next_channel;
     struct mrt_command outstanding[OUTSTANDING_MAX]; /* copies; serial 0: free */
+    int outstanding_count;                           /* places that have been used */
     uint64_t last_serial;
     uint64_t renewal;     /* serial of the newest RENEW */
     struct mrt_event old; /* its answer, kept for the session after its own; serial 0: none */
@@ -303,19 +305,22 @@ struct world {
     struct client clients[CLIENTS_MAX];
     struct queue_state queues[QUEUES_MAX];
     struct grave graves[GRAVES_MAX];
+    int grave_count; /* places that have been used */
     struct detached detached[DETACHED_MAX];
     uint64_t detached_number;
     struct peer peers[PEERS_MAX];
     int peer_count;
     struct server *server;
-    struct resp_world *resp; /* clients of agents' commands; NULL: there are none */
-    bool server_changed;
+    struct resp_world *resp;             /* clients of agents' commands; NULL: there are none */
+    bool server_changed, owners_changed; /* by this step; owners: whose a ticket is */
+    struct known_truth *truths;          /* of the queues, see check.c */
     struct message *free_messages, *all_messages;
     struct trace *trace;
     uint64_t operations, steps;
     struct task reboot, breakage, revocation, going_about;
     struct lone lone;
-    mrt_time healed_at;
+    mrt_time healed_at, recovery;     /* until nothing is felt any more of what went wrong before */
+    bool has_faults;                  /* of connections, in the chaos */
     mrt_time silent_until;            /* the only server that some client knows stands still */
     uint64_t cell_done, cell_unknown; /* writes of the cell */
     uint64_t cell_fences, cell_floor; /* given out; the largest that a write was done with */
@@ -374,6 +379,7 @@ void actor_settled(struct world *world, struct client *client, struct mrt_waiter
 void actor_told(struct world *world, struct client *client, struct mrt_hold *hold);
 void actor_asked(struct world *world, struct client *client, struct mrt_hold *hold);
 void actor_forget(struct world *world, struct actor *actor);
+void actor_drop_grip(struct actor *actor, struct grip *grip);
 /* For multi.c. The next step of its thread by itself, then or after at most so long. */
 void actor_step_at(struct world *world, struct actor *actor, mrt_time at);
 void actor_step_in(struct world *world, struct actor *actor, int64_t limit_us);
@@ -454,22 +460,28 @@ struct truth {
     struct peer *peer;             /* of the first ticket; NULL: the queue is empty */
     uint64_t fence, span, granted; /* of the first ticket; granted: weight of this peer's */
     bool others;                   /* someone alive waits behind it */
-    int grant_count;               /* of all peers' */
+    uint64_t value;                /* of the first ticket */
+    bool lawless; /* the server has forgotten, and grants nobody anything until that is harmless */
+    int grant_count; /* of all peers' */
+    int nobodys_count;
     struct grant {
         const struct peer *peer;
         uint64_t fence;
         bool orphaned; /* its session is dead, and nobody needs to know it yet */
     } grants[GRANTS_MAX];
-    uint64_t value; /* of the first ticket */
-    int nobodys_count;
     uint64_t nobodys[DETACHED_MAX]; /* fences of tickets that were detached; of no peer */
-    bool lawless; /* the server has forgotten, and grants nobody anything until that is harmless */
 };
+/* Empties it, but for the lists' places that do not count. */
+void truth_begin(struct truth *truth, const struct server *server, int queue);
 /* For the models: the next ticket of the queue, in order; and one that was detached. */
 void truth_add(struct truth *truth, const struct peer *asker, struct peer *peer, uint64_t fence,
                uint64_t weight, bool granted);
 void truth_add_nobodys(struct truth *truth, uint64_t fence);
 void server_truth(struct world *world, int queue, const struct peer *peer, struct truth *truth);
+struct known_truth {
+    struct truth truth;
+    bool is_known;
+};
 /* How many tickets and sessions are left that no death explains. */
 int server_left(struct world *world);
 /* How often the cell has been written. */
@@ -523,6 +535,10 @@ void detach_populate(struct world *world);
 void detach_end(struct world *world);
 
 /* check.c */
+/* Within check_step: what the server knows. */
+const struct truth *check_truth(struct world *world, int queue);
+/* Before anything else of a run. */
+void check_begin(struct world *world);
 /* No session ends but by its client's will, and what was begun at that time is done. */
 bool check_keeps_sessions(const struct world *world, mrt_time begun);
 /* Whether a heavier hold in the same ticket stands for this one too. */

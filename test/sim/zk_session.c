@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define QUEUE_LENGTH_MAX 512
+
 static mrt_time tick_of(const struct zk_ensemble *ensemble)
 {
     return ensemble->world->drawn.zk_tick_us * MRT_MICROSECOND;
@@ -316,6 +318,27 @@ struct zk_node *zk_next_ticket(const struct zk_node *parent, int64_t last)
     return next;
 }
 
+/* Fills `line` with the tickets of a directory in their order; how many there are. Of two that have
+   taken the same place the newer one counts. */
+static int line_up(const struct zk_node *parent, const struct zk_node *line[QUEUE_LENGTH_MAX])
+{
+    int count = 0;
+    for (const struct zk_node *node = parent ? parent->children : NULL; node; node = node->next) {
+        int at = count;
+        if (node->dzxid != 0 || node->weight == 0)
+            continue;
+        while (at > 0 && line[at - 1]->origin > node->origin)
+            at--;
+        if (at > 0 && line[at - 1]->origin == node->origin)
+            continue;
+        if (count == QUEUE_LENGTH_MAX)
+            abort();
+        memmove(&line[at + 1], &line[at], (size_t)(count++ - at) * sizeof *line);
+        line[at] = node;
+    }
+    return count;
+}
+
 /* kazoo's __lock__ is a writer where there may be readers. */
 static uint64_t weight_in(const struct world *world, int queue, const struct zk_node *node)
 {
@@ -325,10 +348,12 @@ static uint64_t weight_in(const struct world *world, int queue, const struct zk_
 
 void zk_truth(struct zk_ensemble *ensemble, int queue, const struct peer *peer, struct truth *truth)
 {
-    const struct zk_node *parent = directory(ensemble, queue), *node;
+    const struct zk_node *line[QUEUE_LENGTH_MAX];
     uint64_t ahead = 0, capacity = ensemble->world->queues[queue].recipe.capacity;
+    int count = line_up(directory(ensemble, queue), line);
     truth->span = 1 << 12;
-    for (int64_t last = 0; (node = zk_next_ticket(parent, last)); last = node->origin) {
+    for (int i = 0; i < count; i++) {
+        const struct zk_node *node = line[i];
         uint64_t weight = weight_in(ensemble->world, queue, node);
         ahead += weight;
         if (node->owner == 0) {
