@@ -129,19 +129,11 @@ static void arm(struct resp_client *client)
 {
     struct world *world = client->client.world;
     const struct profile *p = &world->profile;
-    const struct {
-        struct task *task;
-        int64_t every_us;
-        void (*run)(struct world *, struct task *);
-    } disasters[] = {{&client->client.disaster_crash, p->crash_every_us, die},
-                     {&client->client.disaster_pause, p->pause_every_us, stand_still},
-                     {&client->client.disaster_cut, p->cut_every_us, hold_up}};
-    for (size_t i = 0; i < sizeof disasters / sizeof disasters[0]; i++)
-        if (disasters[i].every_us > 0)
-            world_at(world, disasters[i].task,
-                     world->now + world_about(world, disasters[i].every_us), disasters[i].run);
-        else
-            world_cancel(world, disasters[i].task);
+    const struct disaster disasters[] = {
+        {&client->client.disaster_crash, p->crash_every_us, die},
+        {&client->client.disaster_pause, p->pause_every_us, stand_still},
+        {&client->client.disaster_cut, p->cut_every_us, hold_up}};
+    world_arm(world, disasters, sizeof disasters / sizeof disasters[0]);
 }
 
 /* ------------------------------------------------------------------ the phases */

@@ -313,19 +313,12 @@ void agent_arm(struct agent_host *agent)
 {
     struct world *world = agent->client.world;
     const struct profile *p = &world->profile;
-    const struct {
-        struct task *task;
-        int64_t every_us;
-        void (*run)(struct world *, struct task *);
-    } disasters[] = {{&agent->crash, p->agent_crash_every_us, die},
-                     {&agent->pause, p->agent_pause_every_us, stand_still},
-                     {&agent->cut, p->agent_cut_every_us, cut_off},
-                     {&agent->signal, p->agent_signal_every_us, send_signal}};
-    for (size_t i = 0; i < sizeof disasters / sizeof disasters[0]; i++)
-        if (disasters[i].every_us > 0 && agent->runs)
-            again(world, disasters[i].task, disasters[i].every_us, disasters[i].run);
-        else
-            world_cancel(world, disasters[i].task);
+    const struct disaster disasters[] = {{&agent->crash, p->agent_crash_every_us, die},
+                                         {&agent->pause, p->agent_pause_every_us, stand_still},
+                                         {&agent->cut, p->agent_cut_every_us, cut_off},
+                                         {&agent->signal, p->agent_signal_every_us, send_signal}};
+    if (agent->runs) /* else it has none, and gets them when it begins */
+        world_arm(world, disasters, sizeof disasters / sizeof disasters[0]);
 }
 
 void agent_end(struct agent_host *agent)

@@ -452,19 +452,10 @@ static void kill_session(struct world *world, struct task *task)
 void client_arm_disasters(struct world *world, struct client *client)
 {
     const struct profile *p = &world->profile;
-    const struct {
-        struct task *task;
-        int64_t every_us;
-        void (*run)(struct world *, struct task *);
-    } disasters[] = {{&client->disaster_crash, p->crash_every_us, crash},
-                     {&client->disaster_pause, p->pause_every_us, pause_client},
-                     {&client->disaster_close, p->close_every_us, close_client},
-                     {&client->disaster_cut, p->cut_every_us, cut_client},
-                     {&client->disaster_kill, p->kill_every_us, kill_session}};
-    for (size_t i = 0; i < sizeof disasters / sizeof disasters[0]; i++)
-        if (disasters[i].every_us > 0)
-            world_at(world, disasters[i].task,
-                     world->now + world_about(world, disasters[i].every_us), disasters[i].run);
-        else
-            world_cancel(world, disasters[i].task);
+    const struct disaster disasters[] = {{&client->disaster_crash, p->crash_every_us, crash},
+                                         {&client->disaster_pause, p->pause_every_us, pause_client},
+                                         {&client->disaster_close, p->close_every_us, close_client},
+                                         {&client->disaster_cut, p->cut_every_us, cut_client},
+                                         {&client->disaster_kill, p->kill_every_us, kill_session}};
+    world_arm(world, disasters, sizeof disasters / sizeof disasters[0]);
 }

@@ -40,6 +40,16 @@ mrt_time world_about(struct world *world, int64_t every_us)
     return MRT_MICROSECOND + world_some(world, 2 * every_us);
 }
 
+void world_arm(struct world *world, const struct disaster *disasters, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (disasters[i].every_us > 0)
+            world_at(world, disasters[i].task,
+                     world->now + world_about(world, disasters[i].every_us), disasters[i].run);
+        else
+            world_cancel(world, disasters[i].task);
+}
+
 static int64_t unit_us(const struct world *world)
 {
     if (world->drawn.model == MODEL_AGENT && world->drawn.lease_us == 0)

@@ -65,6 +65,13 @@ struct task {
     bool owned; /* allocated for this alone: freed if the world ends before it runs */
 };
 
+/* Disasters befall a client or an agent now and then. */
+struct disaster {
+    struct task *task;
+    int64_t every_us; /* 0: it does not happen */
+    void (*run)(struct world *world, struct task *task);
+};
+
 /* One life of a client, as the server knows it. */
 struct peer {
     struct client *client; /* NULL: that life has ended */
@@ -341,6 +348,8 @@ void world_run(uint64_t seed, const struct profile *profile, FILE *text, bool al
 void world_at(struct world *world, struct task *task, mrt_time at,
               void (*run)(struct world *, struct task *));
 void world_cancel(struct world *world, struct task *task);
+/* Plans the next of each kind of disaster, and cancels those that do not happen. */
+void world_arm(struct world *world, const struct disaster *disasters, size_t count);
 /* By how much a client's clock is faster than a server's at most, in millionths. */
 int64_t world_fastest(const struct world *world);
 /* 0 .. limit microseconds. */
