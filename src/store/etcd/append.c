@@ -295,21 +295,15 @@ static void appended(void *argument, const struct mrt_rest_reply *reply)
 
 /* ------------------------------------------------------------------ REMOVE */
 
-/* Nothing that was sent for the ticket's key has an effect any more (spare.h). */
-static void keep_name(struct mrt_etcd_job *job, const struct mrt_rest_reply *reply)
-{
-    const struct mrt_etcd_record *record = mrt_etcd_record_find(job);
-    if (record && record->named && record->created > 0 && is_done(reply))
-        mrt_etcd_spare_keep(job->queue, record);
-}
-
 static void removed(void *argument, const struct mrt_rest_reply *reply)
 {
     struct mrt_etcd_job *job = argument;
-    keep_name(job, reply);
+    struct mrt_etcd_record *record = mrt_etcd_record_find(job);
+    /* Then nothing that was sent for the ticket's key has an effect any more (spare.h). */
+    if (record && record->named && record->created > 0 && is_done(reply))
+        mrt_etcd_spare_keep(job->queue, record);
     if (!mrt_etcd_job_done(job, reply))
         return;
-    struct mrt_etcd_record *record = mrt_etcd_record_find(job);
     if (record)
         mrt_etcd_record_drop(job->queue, record);
     mrt_etcd_answer(job, MRT_REMOVED);
