@@ -70,6 +70,7 @@ struct agent_host {
     bool is_renewed;                /* a signal has been sent, to read the policy again */
     bool closes;                    /* its store: it reads no signal any more */
     int policy, policy_read;        /* the number of the one it has; 0: none */
+    int policy_checked;             /* which it had when its connections were counted */
     int64_t connections[USERS_MAX]; /* of each user */
     struct agent_sockets sockets;
     STAILQ_HEAD(, agent_told) told;

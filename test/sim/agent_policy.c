@@ -135,7 +135,7 @@ uint32_t policy_worker_state(const struct agent_host *agent)
 void policy_read_at_start(struct agent_host *agent)
 {
     const struct resp_world *resp = agent->client.world->resp;
-    agent->policy = resp ? resp->policy_count : 0;
+    agent->policy = agent->policy_checked = resp ? resp->policy_count : 0;
 }
 
 void __wrap_mrt_worker_begin(struct mrt_worker *worker, struct mrt_operation *operation)
@@ -266,6 +266,16 @@ void policy_check_granted(const struct dialogue *dialogue, const struct asked *a
                   (long long)names, (long long)user->names);
 }
 
+/* How many connections the agent may have accepted for a user in this turn, in which it may have
+   taken another policy over. */
+static int64_t most_connections(const struct agent_host *agent, int user)
+{
+    const struct policy *policies = agent->client.world->resp->policies;
+    int64_t before = policies[agent->policy_checked - 1].users[user].connections;
+    int64_t now = policies[agent->policy - 1].users[user].connections;
+    return before > now ? before : now;
+}
+
 /* A user has as many connections as he may, or, if that has become less, no more than before. */
 void policy_check_connections(struct agent_host *agent)
 {
@@ -274,7 +284,7 @@ void policy_check_connections(struct agent_host *agent)
         return;
     for (int i = 0; i < world->drawn.users; i++) {
         const struct agent_socket *own;
-        int64_t count = 0, most = world->resp->policies[agent->policy - 1].users[i].connections;
+        int64_t count = 0, most = most_connections(agent, i);
         TAILQ_FOREACH (own, &agent->sockets, link)
             count += own->accepted && own->socket.uid == FIRST_USER + i;
         if (count > most && count > agent->connections[i]) {
@@ -285,4 +295,5 @@ void policy_check_connections(struct agent_host *agent)
         }
         agent->connections[i] = count;
     }
+    agent->policy_checked = agent->policy;
 }
