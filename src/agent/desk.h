@@ -5,6 +5,7 @@
  * agent's store session, under the same identities, and commands and events are passed through.
  *
  *   session.c   client sessions: their beginning, proof of life, and end
+ *   take.c      their frames: which are refused, and who does the others
  *   desk.c      commands on their way to the store, and what the store says
  *   ticket.c    tickets, and those that outlive their client session
  *   rights.c    what a policy lets a user do
@@ -134,8 +135,6 @@ void mrt_desk_free(struct mrt_desk *desk);
 
 /* MORTISE 1 label: false: no memory. */
 bool mrt_desk_greet(struct mrt_peer *peer, const struct mrt_resp_word *label);
-/* A frame of a connection that was greeted; false: it is none, or there is no memory. */
-bool mrt_desk_take(struct mrt_peer *peer, const struct mrt_resp_command *words);
 /* The client has gone. */
 void mrt_desk_close(struct mrt_peer *peer);
 /* Whether the connection may believe that it holds something. */

@@ -14,6 +14,7 @@
  */
 #include "agent/lock.h"
 #include "agent/process.h"
+#include "agent/take.h"
 
 #include "base/epoll.h"
 
