@@ -67,6 +67,7 @@ struct mrt_engine_config {
        leaves in the store was left by one of them that has died: a delay counts also when the
        engine is closed. 0: nobody does. */
     mrt_time trusted_for;
+    bool delay_is_host; /* delays protect processes of this host alone: they may end with it */
 };
 
 /* 0 or MORTISE_ENOMEM. */

@@ -13,6 +13,7 @@
  *   request.c         what is asked of the store beside tickets: cells, and who holds a queue
  *   queue.c           what happens to a queue's waiters and tickets
  *   session.c         is the session alive, and until when
+ *   lend.c            what a host sees of a queue whose lock it lends to others
  *   hold.c            slots of holds, their states and ends, and what is told of them
  *   ticket.c          one place in one queue of the store: a state machine
  *   verify.c          asking the store whether a hold is there

@@ -42,6 +42,14 @@
 #include "core/ticket.h"
 #include "core/waiter.h"
 
+/* Whether the ticket has a fence for the next hold. */
+static bool has_fence(const struct mrt_queue *queue)
+{
+    const struct mrt_waiter *head = TAILQ_FIRST(&queue->waiters);
+    return queue->ticket->used < queue->ticket->fence_span ||
+           (head && mrt_waiter_has_fence(head, queue->ticket));
+}
+
 /* Whether the ticket may be used once more. */
 static bool turn_lasts(struct mrt_queue *queue, mrt_time now)
 {
@@ -52,7 +60,7 @@ static bool turn_lasts(struct mrt_queue *queue, mrt_time now)
         return false;
     if (ticket->fresh)
         return true;
-    if (config->budget == 0 || ticket->revoked > 0 || ticket->used >= ticket->fence_span)
+    if (config->budget == 0 || ticket->revoked > 0 || !has_fence(queue))
         return false;
     bool spent = now - queue->turn_began >= config->budget;
     if (!spent && queue->turn_count < config->budget_count)

@@ -142,16 +142,42 @@ void mrt_hold_limit(struct mrt_hold *hold, mrt_time longest, mrt_time now)
     hold->ends = mrt_time_add(now, longest);
     mrt_heap_set(&hold->engine->timers, &hold->timer, hold->ends - longest / 10);
 }
-void mrt_hold_begin(const struct mrt_waiter *waiter, struct mrt_ticket *ticket, mrt_time now)
+
+void mrt_waiter_take_fences(struct mrt_waiter *waiter, struct mrt_ticket *ticket)
+{
+    uint64_t left = ticket->fence_span - ticket->used, share = 1;
+    MRT_ASSERT(ticket->used < ticket->fence_span);
+    if (waiter->takes_share)
+        share = mrt_engine_share(ticket->queue->engine, ticket->fence_span);
+    waiter->fence = ticket->fence ? ticket->fence + ticket->used : 0;
+    waiter->fence_span = share < left ? share : left;
+    waiter->fence_of = ticket->fence;
+    ticket->used += waiter->fence_span;
+}
+
+bool mrt_waiter_has_fence(const struct mrt_waiter *waiter, const struct mrt_ticket *ticket)
+{
+    return waiter->fence_of > 0 && waiter->fence_of == ticket->fence;
+}
+
+uint64_t mrt_engine_share(const struct mrt_engine *engine, uint64_t fence_span)
+{
+    uint32_t grants = engine->config.budget_count;
+    uint64_t share = grants > 0 ? fence_span / grants : 0;
+    return share > 0 ? share : 1;
+}
+
+void mrt_hold_begin(struct mrt_waiter *waiter, struct mrt_ticket *ticket, mrt_time now)
 {
     struct mrt_hold *hold = waiter->hold;
     MRT_ASSERT(ticket->holds == 0 && !ticket->queue->active);
-    MRT_ASSERT(ticket->used < ticket->fence_span);
+    if (!mrt_waiter_has_fence(waiter, ticket))
+        mrt_waiter_take_fences(waiter, ticket);
     begin_hold(hold, ticket, waiter->owner, waiter->weight);
     mrt_hold_limit(hold, waiter->hold_max, now);
-    hold->fence = ticket->fence ? ticket->fence + ticket->used : 0;
-    note_fence(ticket, hold->fence);
-    ticket->used++;
+    hold->fence = waiter->fence;
+    hold->fence_span = waiter->fence_span;
+    note_fence(ticket, hold->fence ? hold->fence + hold->fence_span - 1 : 0);
     ticket->fresh = ticket->adopts = false;
     ticket->lingers = 0;
     if (!ticket->queue->recipe.shared)
@@ -163,6 +189,7 @@ void mrt_hold_join(struct mrt_hold *hold, const struct mrt_hold *first, uint64_t
     MRT_ASSERT(first->ticket && weight < first->weight);
     begin_hold(hold, first->ticket, first->owner, weight);
     hold->fence = first->fence;
+    hold->fence_span = first->fence_span;
     hold->ends = first->ends;
     if (hold->ends != MRT_TIME_NEVER)
         mrt_heap_set(&hold->engine->timers, &hold->timer, hold->ends);
@@ -314,7 +341,8 @@ bool mrt_hold_nested(const struct mrt_hold *hold, uint64_t generation)
 
 struct mrt_id mrt_hold_ticket(const struct mrt_hold *hold, uint64_t *number)
 {
-    MRT_ASSERT(hold->ticket->fence_span > 0);
-    *number = hold->ticket->fence / hold->ticket->fence_span;
+    const struct mrt_ticket *ticket = hold->ticket;
+    MRT_ASSERT(ticket->fence_span > 0);
+    *number = ticket->number ? ticket->number : ticket->fence / ticket->fence_span;
     return hold->ticket->id;
 }

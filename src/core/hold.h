@@ -27,7 +27,7 @@ struct mrt_hold {
     struct mrt_ticket *ticket; /* NULL: lost */
     uint64_t owner;
     uint64_t weight;
-    uint64_t fence;
+    uint64_t fence, fence_span; /* its first number, and how many it has */
     uint32_t count;
     mrt_time ends;      /* when it ends by itself; MRT_TIME_NEVER: it does not */
     mortise_state told; /* newest state put into the told list */
@@ -64,6 +64,9 @@ void mrt_engine_each_hold(struct mrt_engine *engine, void (*visit)(struct mrt_ho
 struct mrt_hold *mrt_engine_next_told(struct mrt_engine *engine);
 struct mrt_hold *mrt_engine_next_asked(struct mrt_engine *engine);
 
+/* How many fences a hold has of a ticket with so many, if its waiter takes a share. */
+uint64_t mrt_engine_share(const struct mrt_engine *engine, uint64_t fence_span);
+
 /* ---------------------------------------------------- of core only */
 
 struct mrt_hold *mrt_hold_take(struct mrt_engine *engine);
@@ -71,7 +74,7 @@ struct mrt_hold *mrt_hold_take(struct mrt_engine *engine);
 void mrt_hold_free(struct mrt_hold *hold);
 void mrt_hold_put(struct mrt_hold *hold);
 /* Begins a hold by the ticket that its waiter was given. */
-void mrt_hold_begin(const struct mrt_waiter *waiter, struct mrt_ticket *ticket, mrt_time now);
+void mrt_hold_begin(struct mrt_waiter *waiter, struct mrt_ticket *ticket, mrt_time now);
 /* Limits it to so long from now; 0: no change. */
 void mrt_hold_limit(struct mrt_hold *hold, mrt_time longest, mrt_time now);
 /* Begins a second hold, of less weight, on the ticket of the first. */

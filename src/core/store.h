@@ -31,13 +31,15 @@
  *      lease has run out.
  *  (c) The fences of a queue rise for ever: across emptying, restart and a
  *      power cut. A ticket owns the numbers fence .. fence + fence_span - 1. A store that
- *      has none says so in its capabilities, and gives 0. Where a store is wiped all the same,
+ *      has none says so in its capabilities, and gives 0. The number of a ticket that waits may be
+ *      one from MRT_WAITING_NUMBER on, which is no fence and is used once: the VIEW that grants
+ *      brings the fence, and lists have that number as `id`. Where a store is wiped all the same,
  *      the engine gives nobody a ticket whose fence is not above those that it has given out.
  *  (d) A departure that makes a ticket grantable is reported by WAKE or by an unsolicited VIEW, or
  *      shows in a REFRESH after at most `recheck`. WAKE and VIEW may be
  *      spurious, doubled, late or early. The REFRESH of a waiting ticket may show the older state
  * of one of several servers, if that state does not grant. An unsolicited VIEW may be that of an
- *      earlier ticket of the same identity, whose fence was another.
+ *      earlier ticket of the same identity, whose fence was another, unless it says `in_order`.
  *  (e) Commands of one queue and one session take effect in the order submitted.
  *  (f) REMOVE of what is not there succeeds, and never removes another's ticket.
  *  (g) Commands of a session that has ended do nothing, and are answered. START of
@@ -141,6 +143,7 @@ struct mrt_command {
     bool expect_free;  /* with try_only: which is likely */
     bool expect_no_waiters; /* REMOVE: nobody is known to be behind, and it has not waited */
     bool adopt;             /* APPEND: it is there, and nobody's */
+    uint64_t last_fence;    /* APPEND with `adopt`: of the last hold by it; 0: not known */
     bool claim;             /* APPEND and below: it needs no place in an order; weight = capacity */
     uint64_t queue_max;     /* APPEND: only if not so many are waiting already; 0: no limit */
     bool wants_place;       /* APPEND and below: its VIEW is to say its place, if that can be had */
@@ -178,6 +181,9 @@ enum mrt_event_type {
     MRT_REVOKED
 };
 
+/* No fence of a store is so large. */
+#define MRT_WAITING_NUMBER (UINT64_C(1) << 62)
+
 struct mrt_event {
     enum mrt_event_type type;
     uint64_t serial; /* of the command answered; 0: unasked */
@@ -186,8 +192,11 @@ struct mrt_event {
     uint64_t fence;        /* VIEW; 0: not granted, or the store has no fences; HOLDER, 0:
                               nobody; CELL: the largest seen */
     uint64_t fence_span;   /* VIEW, at least 1 */
+    uint64_t number;       /* VIEW that grants: number of the store's ticket, of whose fences these
+                              are a part; 0: they are all it has */
     uint64_t weight_ahead; /* VIEW */
     bool others_behind;    /* VIEW: a ticket is, or may be, queued behind this one */
+    bool in_order;         /* VIEW, unasked: it is newer than all that was said of this ticket */
     mrt_time recheck;      /* VIEW, HOLDER: look again after this long without a wake */
     uint64_t place;        /* VIEW: how many tickets are ahead of one that waits; 0: not known */
     uint64_t revoked;      /* VIEW, REVOKED: newest request to give it up; 0: none is known */

@@ -63,12 +63,14 @@ void mrt_ticket_send(struct mrt_ticket *ticket, enum mrt_command_type type)
     ticket->command.weight = ticket->weight;
     ticket->command.claim = ticket->queue->recipe.claim;
     ticket->command.adopt = ticket->adopts;
+    ticket->command.last_fence = type == MRT_APPEND ? ticket->last_fence : 0;
     ticket->command.detached_id = ticket->detached_id;
     ticket->command.try_only = ticket->try_only;
     ticket->command.queue_max = engine->config.queue_max;
     ticket->command.watch_closely = ticket->watch_closely;
     ticket->command.linger = ticket->may_linger;
     ticket->command.delay = ticket->delay;
+    ticket->command.delay_is_host = engine->config.delay_is_host;
     ticket->command.wants_place = mrt_queue_wants_place(ticket);
     ticket->command.expect_no_waiters = !ticket->waited && !ticket->others_behind;
     if (ticket->sent != ticket->value)

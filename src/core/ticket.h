@@ -36,12 +36,13 @@ struct mrt_ticket {
     struct mrt_waiter
         *waiter; /* the only waiter that it waits for: of a shared recipe, or if it adopts */
     uint64_t fence, fence_span;
-    uint64_t granted_serial;   /* serial of the newest command when it was granted */
-    uint64_t used;             /* fences handed out */
-    mrt_time delay;            /* how long it stays in the store if the session dies */
-    bool fresh;                /* GRANTED: it has had no hold yet */
-    bool adopts;               /* it was detached, and has not become a hold yet */
-    uint64_t last_fence;       /* adopts: fence of its last hold */
+    uint64_t granted_serial; /* serial of the newest command when it was granted */
+    uint64_t number;         /* of the ticket whose fences it has a part of; 0: they are its own */
+    uint64_t used;           /* fences handed out, or reserved */
+    mrt_time delay;          /* how long it stays in the store if the session dies */
+    bool fresh;              /* GRANTED: it has had no hold yet */
+    bool adopts;             /* it was detached, and has not become a hold yet */
+    uint64_t last_fence;     /* adopts: fence of its last hold */
     struct mrt_id detached_id; /* LEAVING: its identity once detached; none: it is removed */
     bool try_only;
     bool waited; /* others were ahead */

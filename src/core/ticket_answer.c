@@ -112,6 +112,7 @@ static void viewed(struct mrt_ticket *ticket, const struct mrt_event *event, mrt
     ticket->attempts = 0;
     ticket->fence = event->fence;
     ticket->fence_span = event->fence_span;
+    ticket->number = event->number;
     ticket->others_behind = has_others(ticket, event);
     ticket->recheck = mrt_engine_recheck(engine, event->recheck);
     bool looks = ticket->recheck > 0;
@@ -266,7 +267,7 @@ static void seen(struct mrt_ticket *ticket, const struct mrt_event *event, mrt_t
  * (unseen, or for want of copies) and appended again behind others. */
 static bool is_of_another(const struct mrt_ticket *ticket, const struct mrt_event *event)
 {
-    return event->fence != ticket->fence;
+    return !event->in_order && event->fence != ticket->fence;
 }
 
 void mrt_ticket_told(struct mrt_ticket *ticket, const struct mrt_event *event, mrt_time now)

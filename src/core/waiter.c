@@ -20,6 +20,7 @@ void mrt_waiter_begin(struct mrt_waiter *waiter, struct mrt_engine *engine, stru
     waiter->state = MRT_WAITER_WAITING;
     waiter->error = MORTISE_OK;
     waiter->hold = NULL;
+    waiter->fence_of = 0;
     waiter->engine = engine;
     waiter->queue = queue;
     waiter->since = now;

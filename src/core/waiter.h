@@ -33,6 +33,8 @@ struct mrt_waiter {
     bool try_only;
     bool expect_free;  /* try_only: it is likely to be granted at once */
     bool competes;     /* may be WOKEN; else it is handed the lock directly */
+    bool takes_share;  /* not shared: its hold takes as many fences as leave each grant of a turn as
+                          many; else one */
     mrt_time hold_max; /* how long the hold lasts at most; 0: for ever */
     bool wants_place;  /* wants to hear of its place: mrt_engine_next_placed */
     const void *value; /* of its ticket, if the recipe is shared; NULL: none. Kept until DONE */
@@ -44,6 +46,9 @@ struct mrt_waiter {
     int error;
     uint64_t limit; /* EFULL: as many tickets as this engine may have; 0: the store's queue is */
     struct mrt_hold *hold;
+
+    /* Of the hold; earlier, of the hold by the ticket whose first fence is `fence_of`. */
+    uint64_t fence, fence_span, fence_of;
 
     /* The engine's own. */
     struct mrt_engine *engine;
@@ -73,6 +78,11 @@ struct mrt_waiter *mrt_engine_next_settled(struct mrt_engine *engine);
 struct mrt_waiter *mrt_engine_next_placed(struct mrt_engine *engine);
 
 /* ---------------------------------------------------- of core only */
+
+/* Gives it the next fences of a ticket that has some left. */
+void mrt_waiter_take_fences(struct mrt_waiter *waiter, struct mrt_ticket *ticket);
+/* Whether it has some of this ticket. */
+bool mrt_waiter_has_fence(const struct mrt_waiter *waiter, const struct mrt_ticket *ticket);
 
 /* Begins a waiter for a lock. */
 void mrt_waiter_begin(struct mrt_waiter *waiter, struct mrt_engine *engine, struct mrt_queue *queue,
