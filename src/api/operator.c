@@ -100,6 +100,8 @@ static int take_row(void *argument, const struct mrt_listed *listed)
     row->entry.label = row->owner.label;
     row->entry.host = row->owner.host;
     row->entry.pid = row->owner.pid;
+    if (row->entry.id == 0)
+        row->entry.id = row->entry.fence;
     STAILQ_INSERT_TAIL(&listing->rows, row, link);
     return 0;
 }

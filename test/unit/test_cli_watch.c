@@ -22,6 +22,7 @@ struct seen {
 struct world {
     struct mrt_watch watch;
     mrt_time now;
+    uint64_t first_id; /* of the first ticket of the next look, if it is not the fence */
 };
 
 static int set_up(void **state)
@@ -46,10 +47,12 @@ static void look_at(struct world *world, int64_t ms, const struct seen *seen, si
     struct mrt_rows rows = {.rows = calloc(count + 1, sizeof *rows.rows), .count = count};
     for (size_t i = 0; i < count; i++) {
         rows.rows[i].name = strdup(seen[i].name);
-        rows.rows[i].fence = seen[i].fence;
+        rows.rows[i].fence = rows.rows[i].id = seen[i].fence;
         rows.rows[i].place = seen[i].place;
         rows.rows[i].delay_ms = seen[i].dead ? 5000 : 0;
     }
+    if (world->first_id > 0)
+        rows.rows[0].id = world->first_id;
     world->now += mrt_time_from_ms(ms);
     assert_true(mrt_watch_look(&world->watch, &rows, world->now));
     for (size_t i = 0; i < count; i++)
@@ -84,6 +87,33 @@ static void test_wait_and_hold_are_timed_from_look_to_look(void **state)
     assert_int_equal(totals->gone, 0);
     const struct mrt_watch_lock *lock = mrt_watch_find(&world->watch, "x");
     assert_memory_equal(&lock->counts, totals, sizeof *totals);
+}
+
+static void test_a_ticket_whose_fence_changes_is_known_by_its_id(void **state)
+{
+    struct world *world = *state;
+    const struct mrt_watch_counts *totals = &world->watch.totals;
+    LOOK(world, 0, {"x", 1, 0, false});
+    LOOK(world, 1000, {"x", 1, 0, false}, {"x", 901, 1, false}, {"x", 902, 2, false});
+    world->first_id = 901;
+    LOOK(world, 200, {"x", 2, 0, false}, {"x", 902, 1, false});
+    LOOK(world, 200, {"x", 2, 0, false}, {"x", 902, 1, false});
+    assert_int_equal(totals->grants, 1);
+    assert_int_equal(totals->contended, 1);
+    assert_int_equal(totals->changes, 1);
+    assert_int_equal(totals->gone, 0);
+    assert_int_equal(totals->waits.total, 1);
+    assert_int_equal(totals->waits.sum, 200 * MRT_MILLISECOND);
+    const struct mrt_watch_lock *lock = mrt_watch_find(&world->watch, "x");
+    assert_int_equal(mrt_watch_ticket(lock, 901)->phase, MRT_WATCH_HOLDS);
+    world->first_id = 903; /* it was never seen to wait */
+    LOOK(world, 200, {"x", 3, 0, false});
+    assert_int_equal(totals->grants, 2);
+    assert_int_equal(totals->contended, 1);
+    assert_int_equal(totals->gone, 1);
+    assert_int_equal(totals->holds.total, 1);
+    assert_int_equal(totals->holds.sum, 400 * MRT_MILLISECOND);
+    assert_int_equal(mrt_watch_past(lock, 0)->fence, 2);
 }
 
 static void test_a_hold_or_wait_from_before_the_first_look_is_not_timed(void **state)
@@ -223,6 +253,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         TEST(test_wait_and_hold_are_timed_from_look_to_look),
+        TEST(test_a_ticket_whose_fence_changes_is_known_by_its_id),
         TEST(test_a_hold_or_wait_from_before_the_first_look_is_not_timed),
         TEST(test_a_waiter_that_is_gone_was_not_granted),
         TEST(test_a_holder_that_died_is_counted_and_its_delay_is_no_hold),

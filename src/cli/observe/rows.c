@@ -53,6 +53,7 @@ static int add_row(void *argument, const mortise_entry *entry)
     row->capacity = entry->capacity;
     mrt_cli_describe_owner(entry, row->owner);
     row->fence = entry->fence;
+    row->id = entry->id;
     row->place = entry->place;
     row->since_wall_ms = entry->since_wall_ms;
     row->detached = entry->detached;

@@ -13,7 +13,7 @@
 struct mrt_row {
     char *name, *kind, *label, *host, *node;
     char owner[MRT_OWNER_TEXT_SIZE]; /* label and process */
-    uint64_t fence, weight, capacity;
+    uint64_t fence, id, weight, capacity;
     uint32_t place;
     int64_t since_wall_ms, pid;
     bool detached;

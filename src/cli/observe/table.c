@@ -62,7 +62,7 @@ bool mrt_table_update(struct mrt_table *table, struct mrt_rows *rows, mrt_time n
 mrt_time mrt_table_since(const struct mrt_table *table, const struct mrt_row *row)
 {
     const struct mrt_watch_lock *lock = mrt_watch_find(&table->watch, row->name);
-    const struct mrt_watch_ticket *ticket = mrt_watch_ticket(lock, row->fence);
+    const struct mrt_watch_ticket *ticket = mrt_watch_ticket(lock, row->id);
     if (ticket && ticket->phase == MRT_WATCH_HOLDS && ticket->since_known)
         return ticket->since;
     return by_our_clock(table, row->since_wall_ms);

@@ -101,7 +101,7 @@ static void choose(struct top *top, size_t line)
     top->chosen = line;
     top->marked = true;
     snprintf(top->mark, sizeof top->mark, "%s", row->name);
-    top->mark_fence = row->fence;
+    top->mark_id = row->id;
 }
 
 static void open_queue(struct top *top)

@@ -30,9 +30,9 @@ struct top {
     char opened[MORTISE_NAME_MAX + 1]; /* whose queue is open; "": none */
     size_t chosen, count;              /* line of the view, and how many it has */
     size_t room;                       /* how many lines of it are on the screen */
-    bool marked;                       /* by hand: the line of `mark` and `mark_fence` */
+    bool marked;                       /* by hand: the line of `mark` and `mark_id` */
     char mark[MORTISE_NAME_MAX + 1];
-    uint64_t mark_fence;
+    uint64_t mark_id;
     bool typing;                     /* the filter */
     bool helping;                    /* the keys are shown */
     int question;                    /* 'r' or 'b' waits for a confirmation; 0: nothing */

@@ -7,7 +7,7 @@
 
 #define MODE_COLUMNS 5
 #define NUMBER_COLUMNS (6 + 6 + 7 + 7) /* from QUEUE to HELD */
-#define FENCE_COLUMNS (1 + 18)
+#define FENCE_COLUMNS (1 + 19)
 #define FENCE_FROM 100 /* a screen of so many columns has room for fences */
 #define OWNER_COLUMNS_MIN 14
 #define OWNER_COLUMNS 24 /* from so many on words are written out */
@@ -112,15 +112,15 @@ void mrt_top_print_row(FILE *out, const struct mrt_row *row, int columns, mrt_ti
 {
     char place[16], mode[48], age[32];
     if (!row) {
-        fprintf(out, "%-6s %-9s %7s %18s  WHO", "PLACE", "MODE", "SINCE", "FENCE");
+        fprintf(out, "%-6s %-9s %7s %19s  WHO", "PLACE", "MODE", "SINCE", "FENCE");
         return;
     }
     snprintf(place, sizeof place, "%" PRIu32, row->place);
     mrt_rows_describe_mode(row, mode);
     format_age(since, now, age);
-    fprintf(out, "%-6s %-9s %7s %18" PRIu64 "  ", row->place == 0 ? "holds" : place, mode, age,
+    fprintf(out, "%-6s %-9s %7s %19" PRIu64 "  ", row->place == 0 ? "holds" : place, mode, age,
             row->fence);
-    print_last(out, row->owner, columns - 6 - 1 - 9 - 1 - 7 - 1 - 18 - 2);
+    print_last(out, row->owner, columns - 6 - 1 - 9 - 1 - 7 - 1 - 19 - 2);
 }
 
 void mrt_top_print_past(FILE *out, const struct mrt_watch_past *past, int columns, mrt_time now)
@@ -128,6 +128,6 @@ void mrt_top_print_past(FILE *out, const struct mrt_watch_past *past, int column
     char held[32], ended[32];
     mrt_cli_format_duration(past->held, held, sizeof held);
     mrt_cli_format_duration(now - past->ended, ended, sizeof ended);
-    fprintf(out, "%-6s %-9s %7s %18" PRIu64 "  ", "before", held, ended, past->fence);
-    print_last(out, past->owner ? past->owner : "", columns - 6 - 1 - 9 - 1 - 7 - 1 - 18 - 2);
+    fprintf(out, "%-6s %-9s %7s %19" PRIu64 "  ", "before", held, ended, past->fence);
+    print_last(out, past->owner ? past->owner : "", columns - 6 - 1 - 9 - 1 - 7 - 1 - 19 - 2);
 }

@@ -36,8 +36,7 @@ static void follow_mark(struct top *top)
     size_t at = 0;
     bool found = false;
     for (top->count = 0; (row = next_row(top, &at)); top->count++) {
-        bool same =
-            *top->opened ? row->fence == top->mark_fence : strcmp(row->name, top->mark) == 0;
+        bool same = *top->opened ? row->id == top->mark_id : strcmp(row->name, top->mark) == 0;
         if (!top->marked || found || !same)
             continue;
         top->chosen = top->count;

@@ -51,11 +51,11 @@ struct mrt_watch_lock *mrt_watch_find(const struct mrt_watch *watch, const char 
     return lock;
 }
 
-struct mrt_watch_ticket *mrt_watch_ticket(const struct mrt_watch_lock *lock, uint64_t fence)
+struct mrt_watch_ticket *mrt_watch_ticket(const struct mrt_watch_lock *lock, uint64_t id)
 {
     struct mrt_watch_ticket *ticket = NULL;
     if (lock)
-        HASH_FIND(hh, lock->tickets, &fence, sizeof fence, ticket);
+        HASH_FIND(hh, lock->tickets, &id, sizeof id, ticket);
     return ticket;
 }
 
@@ -85,13 +85,13 @@ static struct mrt_watch_lock *add_lock(struct mrt_watch *watch, const char *name
     return lock;
 }
 
-static struct mrt_watch_ticket *add_ticket(struct mrt_watch_lock *lock, uint64_t fence)
+static struct mrt_watch_ticket *add_ticket(struct mrt_watch_lock *lock, uint64_t id)
 {
     struct mrt_watch_ticket *ticket = calloc(1, sizeof *ticket);
     if (!ticket)
         return NULL;
-    ticket->fence = fence;
-    HASH_ADD(hh, lock->tickets, fence, sizeof ticket->fence, ticket);
+    ticket->id = id;
+    HASH_ADD(hh, lock->tickets, id, sizeof ticket->id, ticket);
     if (!ticket->lost)
         return ticket;
     free(ticket);
@@ -131,15 +131,16 @@ static enum mrt_watch_phase phase_of(const struct mrt_row *row)
 static bool see_ticket(struct mrt_watch *watch, struct mrt_watch_lock *lock,
                        const struct mrt_row *row, mrt_time now)
 {
-    struct mrt_watch_ticket *ticket = mrt_watch_ticket(lock, row->fence);
+    struct mrt_watch_ticket *ticket = mrt_watch_ticket(lock, row->id);
     enum mrt_watch_phase phase = phase_of(row);
     bool holds = phase == MRT_WATCH_HOLDS, first_look = watch->look == 1, is_new = !ticket;
     if (is_new)
-        ticket = add_ticket(lock, row->fence);
+        ticket = add_ticket(lock, row->id);
     if (!ticket)
         return false;
     if (is_new)
         ticket->owner = strdup(row->owner);
+    ticket->fence = row->fence;
     ticket->look = watch->look;
     if (!is_new && ticket->phase == phase)
         return true;
@@ -159,18 +160,18 @@ static bool see_ticket(struct mrt_watch *watch, struct mrt_watch_lock *lock,
 
 /* The first row of a lock's queue in this look. */
 static void begin_lock(struct mrt_watch *watch, struct mrt_watch_lock *lock, size_t row,
-                       uint64_t fence)
+                       uint64_t id)
 {
     lock->first = row;
     lock->look = watch->look;
     lock->holders = lock->waiters = 0;
     lock->used = 0;
     lock->waiting_since_ms = 0;
-    if (lock->first_fence != 0 && lock->first_fence != fence) {
+    if (lock->first_id != 0 && lock->first_id != id) {
         lock->counts.changes++;
         watch->totals.changes++;
     }
-    lock->first_fence = fence;
+    lock->first_id = id;
     if (lock->idle) {
         TAILQ_REMOVE(&watch->idle, lock, idle_link);
         watch->idle_count--;
@@ -187,7 +188,7 @@ static bool see_row(struct mrt_watch *watch, const struct mrt_rows *rows, size_t
     if (!lock)
         return false;
     if (lock->look != watch->look)
-        begin_lock(watch, lock, i, row->fence);
+        begin_lock(watch, lock, i, row->id);
     bool holds = row->place == 0;
     watch->held += holds && lock->holders == 0;
     lock->holders += holds;
@@ -199,7 +200,7 @@ static bool see_row(struct mrt_watch *watch, const struct mrt_rows *rows, size_t
     watch->holders += holds;
     watch->waiters += !holds;
     /* Tickets without a number cannot be told apart from look to look. */
-    return row->fence == 0 || see_ticket(watch, lock, row, now);
+    return row->id == 0 || see_ticket(watch, lock, row, now);
 }
 
 /* ------------------------------------------------------------ what is gone */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Observes locks from outside by listing all tickets again and again. A ticket is known by its
- * lock's name and its fence.
+ * lock's name and its id, which is mostly its fence.
  *
  * All times are read from this process's clock at each look, so the clocks of stores and
  * clients do not matter. A wait lasts from the first look that saw the ticket wait to the
@@ -58,7 +58,7 @@ struct mrt_watch_counts {
 enum mrt_watch_phase { MRT_WATCH_WAITS, MRT_WATCH_HOLDS, MRT_WATCH_DEAD };
 
 struct mrt_watch_ticket {
-    uint64_t fence;
+    uint64_t id, fence;
     mrt_time since; /* when it was first seen as it is now */
     enum mrt_watch_phase phase;
     bool since_known; /* false: it was so at the first look */
@@ -79,8 +79,8 @@ struct mrt_watch_lock {
     char *name;
     struct mrt_watch_counts counts;
     struct mrt_watch_ticket *tickets;
-    size_t first;         /* the first row of its queue in the newest look that saw it */
-    uint64_t first_fence; /* the newest that was seen first */
+    size_t first;      /* the first row of its queue in the newest look that saw it */
+    uint64_t first_id; /* of the newest ticket that was seen first */
     uint32_t holders, waiters;
     uint64_t used;            /* what the holders have of its capacity */
     int64_t waiting_since_ms; /* of the longest wait known, by the store; 0: there is none */
@@ -112,7 +112,7 @@ bool mrt_watch_look(struct mrt_watch *watch, const struct mrt_rows *rows, mrt_ti
 /* NULL: nothing is known of it. */
 struct mrt_watch_lock *mrt_watch_find(const struct mrt_watch *watch, const char *name);
 /* The same; `lock` may be NULL. */
-struct mrt_watch_ticket *mrt_watch_ticket(const struct mrt_watch_lock *lock, uint64_t fence);
+struct mrt_watch_ticket *mrt_watch_ticket(const struct mrt_watch_lock *lock, uint64_t id);
 /* The previous holder that is `back` before the newest, which is 0; NULL: none is remembered, or
    `lock` is NULL. */
 const struct mrt_watch_past *mrt_watch_past(const struct mrt_watch_lock *lock, uint64_t back);

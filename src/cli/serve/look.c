@@ -104,8 +104,11 @@ static void answer_job(struct mrt_serve *serve, struct mrt_serve_job *job, unsig
 static bool held(const struct mrt_serve *serve, const struct mrt_serve_job *job)
 {
     const struct mrt_watch_lock *lock = mrt_watch_find(&serve->table.watch, job->name);
-    const struct mrt_watch_ticket *ticket = mrt_watch_ticket(lock, job->fence);
-    return ticket && ticket->phase == MRT_WATCH_HOLDS;
+    const struct mrt_watch_ticket *ticket = lock ? lock->tickets : NULL;
+    for (; ticket; ticket = ticket->hh.next)
+        if (ticket->fence == job->fence && ticket->phase == MRT_WATCH_HOLDS)
+            return true;
+    return false;
 }
 
 static void do_job(struct mrt_serve *serve, struct mrt_serve_job *job)

@@ -126,7 +126,7 @@ static double renewed_holders(const struct mrt_serve *serve)
         const struct mrt_row *row = &serve->table.rows.rows[i];
         const struct mrt_watch_lock *lock = mrt_watch_find(&serve->table.watch, row->name);
         bool alive = row->place == 0 && !row->detached && row->delay_ms == 0;
-        const struct mrt_watch_ticket *ticket = alive ? mrt_watch_ticket(lock, row->fence) : NULL;
+        const struct mrt_watch_ticket *ticket = alive ? mrt_watch_ticket(lock, row->id) : NULL;
         count += ticket && serve->table.seen_at - ticket->since > lease;
     }
     return (double)count;
