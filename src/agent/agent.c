@@ -11,6 +11,7 @@
 #include "agent/agent.h"
 
 #include "agent/lock.h"
+#include "agent/mutex.h"
 #include "agent/process.h"
 #include "agent/socket.h"
 #include "base/epoll.h"
@@ -41,7 +42,6 @@
 static int open_store(struct mrt_agent *agent, const struct mrt_uri *uri, mrt_time timeout)
 {
     const struct mrt_store_ops *ops;
-    char owner[MRT_OWNER_SIZE];
     struct mrt_engine_config config = {.strict = true,
                                        .budget = BUDGET,
                                        .budget_count = BUDGET_COUNT,
@@ -65,11 +65,12 @@ static int open_store(struct mrt_agent *agent, const struct mrt_uri *uri, mrt_ti
     /* A client trusts what HELD has replied: the rest of the session's lease. */
     if (error == MORTISE_OK)
         config.trusted_for = ops->capabilities.lease_ms > 0 ? LEASE_MAX : LEASE_STANDARD;
+    config.delay_is_host = true; /* all of them protect clients, which end with the host */
     if (error != MORTISE_OK)
         return error;
-    mrt_owner_describe("agent", true, owner);
+    mrt_owner_describe("agent", true, agent->owner);
     const struct mrt_store_options options = {
-        .label = owner, .timeout = timeout, .find = mrt_store_find};
+        .label = agent->owner, .timeout = timeout, .find = mrt_store_find};
     error = mrt_driver_open(&agent->driver, &config, ops, uri, &options, true, NULL, NULL);
     if (error != MORTISE_OK)
         return error;
@@ -236,9 +237,11 @@ void mrt_agent_finish_turn(struct mrt_agent *agent)
         agent->has_dropped = false;
         mrt_loop_turn(driver, mrt_driver_patience(MRT_TIME_NEVER));
         mrt_desk_turn(agent);
+        mrt_desk_mutex_turn(agent);
         while ((peer = TAILQ_FIRST(&agent->flushes)))
             mrt_peer_flush(peer); /* which may run commands that waited, or drop locks */
-    } while (commands != agent->counters.commands || agent->has_dropped || mrt_tell_waits(driver));
+    } while (commands != agent->counters.commands || agent->has_dropped || mrt_tell_waits(driver) ||
+             (mrt_engine_has_command(driver->engine) && !driver->stalled));
     while ((peer = TAILQ_FIRST(&agent->gone)))
         mrt_peer_free(peer);
     if (agent->resumes)

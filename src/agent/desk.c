@@ -9,6 +9,7 @@
  * Invariant: commands leave in the order in which they came, so those of one queue take effect in
  * that order. A command is freed after the call of the store that answered it.
  */
+#include "agent/mutex.h"
 #include "agent/peer.h"
 #include "base/assert.h"
 
@@ -124,6 +125,10 @@ bool mrt_desk_look(struct mrt_agent *agent, const struct mrt_desk_ticket *ticket
 void mrt_desk_recall(struct mrt_desk_session *session, bool answers)
 {
     struct mrt_desk_command *command, *next;
+    struct mrt_desk_ticket *ticket;
+    TAILQ_FOREACH (ticket, &session->tickets, link)
+        if (ticket->mutex)
+            mrt_desk_mutex_recall(ticket->mutex, answers);
     HASH_ITER (hh, session->agent->desk.commands, command, next) {
         if (command->session != session)
             continue;
@@ -199,8 +204,11 @@ static void submit_all(struct mrt_agent *agent)
 static void forward(struct mrt_desk_ticket *ticket, const struct mrt_event *event)
 {
     struct mrt_desk_session *session = ticket->session;
-    if (session && session->state == MRT_DESK_LIVE)
-        mrt_desk_answer(session, event);
+    struct mrt_event told = *event;
+    if (!session || session->state != MRT_DESK_LIVE)
+        return;
+    mrt_desk_ticket_trim(session->agent, ticket, &told);
+    mrt_desk_answer(session, &told);
 }
 
 static bool take_unasked(struct mrt_agent *agent, const struct mrt_event *event)
@@ -219,8 +227,10 @@ static bool take_unasked(struct mrt_agent *agent, const struct mrt_event *event)
         return false; /* the engine's are meant too */
     }
     struct mrt_desk_ticket *ticket = mrt_desk_find(desk, event->ticket);
-    if (!ticket)
+    if (!ticket) {
+        mrt_desk_mutex_seen(agent, event);
         return false;
+    }
     mrt_desk_ticket_follow(agent, ticket, event, NULL);
     ticket = mrt_desk_find(desk, event->ticket);
     if (ticket)
@@ -239,6 +249,8 @@ bool mrt_desk_tap(struct mrt_driver *driver, const struct mrt_event *event)
     if (event->serial == 0)
         return take_unasked(agent, event);
     HASH_FIND(hh, desk->commands, &event->serial, sizeof event->serial, command);
+    if (!command && !(event->serial & OWN_SERIAL))
+        mrt_desk_mutex_seen(agent, event);
     if (!command)
         return event->serial & OWN_SERIAL;
     HASH_DEL(desk->commands, command);
@@ -248,6 +260,8 @@ bool mrt_desk_tap(struct mrt_driver *driver, const struct mrt_event *event)
     if (event->type == MRT_VIEW && !TAILQ_EMPTY(&desk->kept))
         answer.recheck = mrt_desk_recheck(desk, command->command.queue, event->recheck);
     struct mrt_desk_ticket *ticket = mrt_desk_find(desk, command->command.ticket);
+    if (ticket)
+        mrt_desk_ticket_trim(agent, ticket, &answer);
     if (command->session) {
         mrt_desk_answer(command->session, &answer);
         leave_session(command);
@@ -290,6 +304,7 @@ void mrt_desk_init(struct mrt_desk *desk)
     *desk = (struct mrt_desk){.lives = false};
     TAILQ_INIT(&desk->sessions);
     TAILQ_INIT(&desk->kept);
+    TAILQ_INIT(&desk->pending);
     STAILQ_INIT(&desk->outbox);
     STAILQ_INIT(&desk->answered);
 }
@@ -305,6 +320,7 @@ void mrt_desk_free(struct mrt_desk *desk)
     }
     HASH_ITER (hh, desk->tickets, ticket, next_ticket) {
         HASH_DEL(desk->tickets, ticket);
+        free(ticket->mutex); /* the engine was freed */
         free(ticket);
     }
 }

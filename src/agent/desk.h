@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The desk: the store's port for programs with the library (src/store/agent), over the agent's own
- * session. A connection that has said MORTISE 1 is a client session; its tickets are tickets of the
- * agent's store session, under the same identities, and commands and events are passed through.
+ * session. A connection that has said MORTISE 1 is a client session; its tickets are mostly tickets
+ * of the agent's store session, with the same identities; commands and events are passed through.
  *
  *   session.c   client sessions: their beginning, proof of life, and end
  *   take.c      their frames: which are refused, and who does the others
  *   desk.c      commands on their way to the store, and what the store says
  *   ticket.c    tickets, and those that outlive their client session
+ *   mutex.c     mutexes, which are handed on here, behind one ticket of the agent; mutex_take.c
  *   rights.c    what a policy lets a user do
  *   operate.c   lists, revokes and breaks; worker.c makes those calls
  *
@@ -64,18 +65,21 @@ struct mrt_desk_ticket {
     unsigned appends;  /* APPENDs that are not answered: it may be there after each of them */
     uint64_t weight, capacity, fence;
     mrt_time delay;
-    bool claim, reads;       /* as its APPEND said: without an order; a reader's */
-    bool watches, lingers;   /* as its newest command said */
-    struct mrt_user *user;   /* who has limits; NULL: none */
-    struct mrt_usage *usage; /* what it counts for, of this user */
-    bool waits;              /* it counts as a waiter there */
-    bool is_looked_at;       /* by the agent, whose REFRESH is not answered */
+    bool claim, reads;            /* as its APPEND said: without an order; a reader's */
+    bool watches, lingers;        /* as its newest command said */
+    struct mrt_user *user;        /* who has limits; NULL: none */
+    struct mrt_usage *usage;      /* what it counts for, of this user */
+    bool waits;                   /* it counts as a waiter there */
+    bool is_looked_at;            /* by the agent, whose REFRESH is not answered */
+    struct mrt_desk_mutex *mutex; /* NULL: it is a ticket of the store */
+    uint64_t last_fence;          /* of a mutex that it adopts; UINT64_MAX: it adopts none */
     struct mrt_timer timer;
     TAILQ_ENTRY(mrt_desk_ticket) link; /* of its session, or of those that are kept */
     UT_hash_handle hh;                 /* by id */
     char queue[];
 };
 TAILQ_HEAD(mrt_desk_tickets, mrt_desk_ticket);
+TAILQ_HEAD(mrt_desk_mutexes, mrt_desk_mutex);
 
 enum mrt_desk_state {
     MRT_DESK_NONE,
@@ -117,13 +121,14 @@ struct mrt_desk {
     struct mrt_id instance; /* of this agent */
     bool lives;             /* there is a store session, and client sessions are bound to it */
     struct mrt_engine_life life;
-    mrt_time trusted_until; /* a client may trust the store session that was lost */
-    mrt_time busy_until;    /* the store took no command: the next is tried then */
-    uint64_t serial;
+    mrt_time trusted_until;   /* a client may trust the store session that was lost */
+    mrt_time busy_until;      /* the store took no command: the next is tried then */
+    uint64_t serial, mutexes; /* the newest */
     struct mrt_heap timers;
     struct mrt_desk_sessions sessions;
     struct mrt_desk_ticket *tickets;
     struct mrt_desk_tickets kept;
+    struct mrt_desk_mutexes pending;           /* that wait for the agent's ticket, to be told */
     struct mrt_desk_command *commands;         /* all that are not answered */
     struct mrt_desk_commands outbox, answered; /* not submitted yet; to be freed */
 };

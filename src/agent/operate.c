@@ -4,7 +4,8 @@
  *
  * The store shows the agent as the owner of its clients' tickets. The rows of those are told with
  * the client's own owner, found by name and fence, because some stores keep no identity of a
- * ticket.
+ * ticket. Mutexes that are handed on here have rows of their own, and their revokes and breaks are
+ * done here: mutex_list.c.
  *
  * A connection has one operation at a time. Rows are written as the client reads: a long list does
  * not fill the connection's output.
@@ -13,6 +14,7 @@
  * few operations at a time, because the worker makes them one by one, and rows take memory until
  * they are read.
  */
+#include "agent/mutex.h"
 #include "agent/peer.h"
 #include "agent/rights.h"
 #include "agent/worker.h"
@@ -42,7 +44,8 @@ static void write_end(struct mrt_reply *output, int error, const char *text)
 
 static void write_row(struct mrt_reply *output, const struct mrt_listed *row)
 {
-    mrt_reply_array(output, 12);
+    bool has_id = row->entry.id > 0;
+    mrt_reply_array(output, has_id ? 13 : 12);
     mrt_frame_text(output, "ROW");
     mrt_frame_text(output, row->entry.name);
     mrt_frame_text(output, row->entry.kind);
@@ -54,6 +57,8 @@ static void write_row(struct mrt_reply *output, const struct mrt_listed *row)
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
         mrt_frame_number(output, numbers[i]);
     mrt_frame_text(output, row->claim);
+    if (has_id)
+        mrt_frame_number(output, (int64_t)row->entry.id);
 }
 
 /* The ticket of an entry; NULL: it is none of a client here. */
@@ -75,14 +80,13 @@ static int64_t left_ms(const struct mrt_desk_ticket *ticket, mrt_time now)
     return mrt_time_left_ms(mrt_time_min(ticket->timer.at, mrt_time_add(now, ticket->delay)), now);
 }
 
-/* Makes the rows of clients' tickets say so. */
-static void name_owners(const struct mrt_desk *desk, struct mrt_operation *operation)
+static struct known *index_tickets(const struct mrt_desk *desk)
 {
-    struct mrt_row *row;
-    struct mrt_desk_ticket *ticket, *next;
-    struct known *known = NULL, *each, *next_known;
+    const struct mrt_desk_ticket *ticket, *next;
+    struct known *known = NULL, *each;
     HASH_ITER (hh, desk->tickets, ticket, next) {
-        if (ticket->observes || ticket->fence == 0 || !(each = calloc(1, sizeof *each)))
+        if (ticket->observes || ticket->mutex || ticket->fence == 0 ||
+            !(each = calloc(1, sizeof *each)))
             continue;
         each->ticket = ticket;
         HASH_ADD_KEYPTR(hh, known, &ticket->fence, sizeof ticket->fence, each);
@@ -91,12 +95,21 @@ static void name_owners(const struct mrt_desk *desk, struct mrt_operation *opera
             break; /* no memory: the other rows stay as the store shows them */
         }
     }
+    return known;
+}
+
+/* Makes the rows of clients' tickets say so. */
+static void name_owners(const struct mrt_desk *desk, struct mrt_operation *operation)
+{
+    struct mrt_row *row;
+    struct known *known = index_tickets(desk), *each, *next_known;
     STAILQ_FOREACH(row, &operation->rows, link)
     {
         struct mrt_listed *listed = &row->listed;
         each = find_known(known, &listed->entry);
         if (!each)
             continue;
+        row->is_known = true;
         if (each->ticket->session && (row->owner = strdup(each->ticket->session->owner)))
             listed->entry.label = row->owner;
         if (each->ticket->is_kept)
@@ -175,7 +188,10 @@ void mrt_desk_operated(struct mrt_agent *agent)
             end_operation(operation);
             continue;
         }
-        name_owners(&agent->desk, operation);
+        if (operation->kind == MRT_OPERATION_LIST && operation->error == MORTISE_OK) {
+            name_owners(&agent->desk, operation);
+            mrt_desk_mutex_list(agent, operation);
+        }
         if (operation->user)
             keep_permitted(peer, operation);
         mrt_desk_write_rows(peer);
@@ -263,6 +279,11 @@ bool mrt_desk_operate(struct mrt_peer *peer, const struct mrt_resp_command *word
         peer->operation ? NULL : read_operation(peer, words, (enum mrt_operation_kind)kind, &error);
     if (!operation) {
         write_end(&peer->output, error, mortise_error_detail());
+        return true;
+    }
+    if (mrt_desk_mutex_operate(peer->agent, operation)) {
+        write_end(&peer->output, operation->error, "");
+        mrt_operation_free(operation);
         return true;
     }
     operation->peer = peer;

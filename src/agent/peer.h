@@ -105,11 +105,12 @@ struct mrt_agent {
     struct mrt_desk desk;
     struct mrt_worker worker;
     int listener, epoll;
-    uid_t uid;                 /* its own */
-    uid_t no_user;             /* of users that this system does not know */
-    gid_t no_group;            /* and of groups */
-    struct mrt_access *access; /* NULL: its own user and root alone are served */
-    struct mrt_user *users;    /* by uid */
+    uid_t uid;                  /* its own */
+    uid_t no_user;              /* of users that this system does not know */
+    gid_t no_group;             /* and of groups */
+    struct mrt_access *access;  /* NULL: its own user and root alone are served */
+    struct mrt_user *users;     /* by uid */
+    char owner[MRT_OWNER_SIZE]; /* of its own tickets, as lists of the store show it */
     void (*log)(void *argument, const char *text);
     void *log_argument;
     mrt_time lease; /* how long a client may believe that it holds, after its connection ended */

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The frames of client sessions: which commands are refused, and who does the others. START, RENEW
- * and STOP are the session's own (session.c). A command of a ticket goes to the store (desk.c).
+ * and STOP are the session's own (session.c). A command of a ticket goes to the store (desk.c), or
+ * to the mutex that is handed on here (mutex_take.c).
  *
  * Invariant: a command is read only of a session that was begun in the store session that lives
  * now, and of a ticket of this session.
  */
 #include "agent/take.h"
 
+#include "agent/mutex.h"
 #include "agent/peer.h"
 #include "agent/rights.h"
 
@@ -109,6 +111,28 @@ static int new_entry(struct mrt_desk_session *session, const struct mrt_frame_co
     return MORTISE_OK;
 }
 
+/* MORTISE_EFULL if as many wait for it in the agent as the client allows in the queue: then the
+   entry is freed. */
+static int compare_waiters(struct mrt_agent *agent, struct mrt_desk_ticket *entry, uint64_t most)
+{
+    if (mrt_desk_mutex_waiters(agent, entry->queue) < most)
+        return MORTISE_OK;
+    int error = mrt_error(MORTISE_EFULL, MRT_REFUSAL_FULL, most, entry->queue);
+    mrt_desk_ticket_free(agent, entry);
+    return error;
+}
+
+/* Those who wait in the agent count for the limit of the store's queue, too. */
+static void count_waiters(struct mrt_agent *agent, const struct mrt_desk_ticket *ticket,
+                          struct mrt_command *command)
+{
+    uint64_t here, most = command->queue_max;
+    if (command->type != MRT_APPEND || most == 0)
+        return;
+    here = mrt_desk_mutex_waiters(agent, ticket->queue);
+    command->queue_max = here < most ? most - here : 1;
+}
+
 /* A command of a session that lives; false: no memory. */
 static bool take_command(struct mrt_desk_session *session, struct mrt_frame_command *frame)
 {
@@ -132,14 +156,22 @@ static bool take_command(struct mrt_desk_session *session, struct mrt_frame_comm
         error = mrt_error(MORTISE_EUNREACHABLE, "the agent is ending");
     if (error == MORTISE_OK && !ticket && needs_entry(command))
         error = new_entry(session, frame, &entry);
+    if (error == MORTISE_OK && entry && command->queue_max > 0)
+        error = compare_waiters(agent, entry, command->queue_max);
+    bool is_mutex = ticket && ticket->mutex;
+    if (error == MORTISE_OK && is_mutex && !mrt_desk_mutex_take(ticket->mutex, command))
+        error = MORTISE_ENOMEM;
     if (error != MORTISE_OK) {
         fail(session, command->serial, error);
         return true;
     }
+    if (is_mutex || (entry && mrt_desk_mutex_begin(entry, frame)))
+        return true;
     if (command->type == MRT_OBSERVE && !command->once)
         mrt_desk_find(&agent->desk, command->ticket)->is_asked = true;
     if (entry)
         ticket = entry;
+    count_waiters(agent, ticket, &frame->command);
     if (!mrt_desk_pass(session, frame)) {
         if (entry)
             mrt_desk_ticket_free(agent, entry);

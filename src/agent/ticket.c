@@ -7,9 +7,11 @@
  * A ticket with a delay that holds when its client dies is kept for the delay, by the agent: the
  * store would do the same only if the agent died.
  */
+#include "agent/mutex.h"
 #include "agent/peer.h"
 #include "agent/rights.h"
 
+#include "core/lend.h"
 #include "core/rule.h"
 #include "store/agent/frame.h"
 
@@ -43,6 +45,8 @@ struct mrt_desk_ticket *mrt_desk_ticket_new(struct mrt_desk_session *session,
     ticket->delay = command->delay;
     ticket->claim = command->claim;
     ticket->reads = mrt_desk_reads(frame);
+    ticket->last_fence =
+        command->adopt && mrt_desk_is_mutex(frame) ? command->last_fence : UINT64_MAX;
     ticket->timer.kind = MRT_DESK_TICKET;
     HASH_ADD(hh, desk->tickets, id, sizeof ticket->id, ticket);
     if (!ticket->hh.tbl) {
@@ -87,6 +91,11 @@ static void set_granted(struct mrt_desk_ticket *ticket, bool is_granted)
     ticket->is_granted = is_granted;
 }
 
+void mrt_desk_ticket_granted(struct mrt_desk_ticket *ticket)
+{
+    set_granted(ticket, true);
+}
+
 static void leave_session(struct mrt_desk_ticket *ticket)
 {
     struct mrt_desk_session *session = ticket->session;
@@ -111,6 +120,7 @@ void mrt_desk_ticket_free(struct mrt_agent *agent, struct mrt_desk_ticket *ticke
     mrt_heap_clear(&agent->desk.timers, &ticket->timer);
     HASH_DEL(agent->desk.tickets, ticket);
     unkeep(agent, ticket);
+    mrt_desk_mutex_free(ticket->mutex);
     leave_session(ticket);
     if (ticket->usage)
         mrt_user_give_back(ticket->user, ticket->usage, ticket->waits);
@@ -125,6 +135,15 @@ mrt_time mrt_desk_recheck(const struct mrt_desk *desk, const char *queue, mrt_ti
         if (strcmp(ticket->queue, queue) == 0 && ticket->timer.at > now)
             told = mrt_time_min(told, mrt_time_min(ticket->timer.at - now, ticket->delay));
     return told;
+}
+
+void mrt_desk_ticket_trim(const struct mrt_agent *agent, const struct mrt_desk_ticket *ticket,
+                          struct mrt_event *view)
+{
+    uint64_t share = mrt_engine_share(agent->driver.engine, view->fence_span);
+    uint64_t last = ticket->last_fence > view->fence ? ticket->last_fence - view->fence : 0;
+    if (view->type == MRT_VIEW && last < share - 1)
+        view->fence_span = share;
 }
 
 /* Requests its removal, or does so later. */
@@ -158,7 +177,9 @@ void mrt_desk_ticket_leave(struct mrt_agent *agent, struct mrt_desk_ticket *tick
     }
     if (is_kept || ticket->session->state != MRT_DESK_STOPPING)
         leave_session(ticket);
-    if (is_kept) {
+    if (ticket->mutex) {
+        mrt_desk_mutex_leave(ticket->mutex);
+    } else if (is_kept) {
         ticket->is_kept = true;
         TAILQ_INSERT_TAIL(&agent->desk.kept, ticket, link);
         mrt_heap_set(&agent->desk.timers, &ticket->timer,

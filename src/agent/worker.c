@@ -68,24 +68,32 @@ static const char *copy_text(char **place, const char *text)
     return copy;
 }
 
-static int keep_row(void *argument, const struct mrt_listed *listed)
+struct mrt_row *mrt_row_new(const struct mrt_listed *listed)
 {
-    struct mrt_operation *operation = argument;
     const char *label = listed->entry.label ? listed->entry.label : "";
     const char *kind = listed->entry.kind ? listed->entry.kind : "";
     size_t size =
         strlen(listed->entry.name) + strlen(kind) + strlen(label) + strlen(listed->claim) + 4;
     struct mrt_row *row = calloc(1, sizeof *row + size);
-    if (!row) {
-        operation->error = MORTISE_ENOMEM;
-        return 1;
-    }
+    if (!row)
+        return NULL;
     char *place = row->texts;
     row->listed = *listed;
     row->listed.entry.name = copy_text(&place, listed->entry.name);
     row->listed.entry.kind = copy_text(&place, kind);
     row->listed.entry.label = copy_text(&place, label);
     row->listed.claim = copy_text(&place, listed->claim);
+    return row;
+}
+
+static int keep_row(void *argument, const struct mrt_listed *listed)
+{
+    struct mrt_operation *operation = argument;
+    struct mrt_row *row = mrt_row_new(listed);
+    if (!row) {
+        operation->error = MORTISE_ENOMEM;
+        return 1;
+    }
     STAILQ_INSERT_TAIL(&operation->rows, row, link);
     return 0;
 }

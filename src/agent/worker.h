@@ -30,7 +30,8 @@ enum mrt_operation_kind {
 /* A row of a list, with copies of its texts. */
 struct mrt_row {
     struct mrt_listed listed;
-    char *owner; /* of a client of the agent, in place of the label; NULL: none */
+    char *owner;   /* of a client of the agent, in place of the label; NULL: none */
+    bool is_known; /* it is of a client of the agent */
     STAILQ_ENTRY(mrt_row) link;
     char texts[];
 };
@@ -74,6 +75,8 @@ void mrt_worker_close(struct mrt_worker *worker);
 void mrt_worker_begin(struct mrt_worker *worker, struct mrt_operation *operation);
 /* One that is done; NULL: none is. */
 struct mrt_operation *mrt_worker_next(struct mrt_worker *worker);
+/* NULL: no memory. */
+struct mrt_row *mrt_row_new(const struct mrt_listed *listed);
 void mrt_row_free(struct mrt_row *row);
 void mrt_operation_free(struct mrt_operation *operation);
 

@@ -46,8 +46,9 @@
 static bool has_fence(const struct mrt_queue *queue)
 {
     const struct mrt_waiter *head = TAILQ_FIRST(&queue->waiters);
+    MRT_ASSERT(head || queue->ticket->lingers > 0); /* which only a ticket with fences does */
     return queue->ticket->used < queue->ticket->fence_span ||
-           (head && mrt_waiter_has_fence(head, queue->ticket));
+           mrt_waiter_has_fence(head, queue->ticket);
 }
 
 /* Whether the ticket may be used once more. */

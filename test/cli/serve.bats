@@ -110,6 +110,25 @@ fence_of() {
     is api/overview 'it["agent"] is None'
 }
 
+@test "serve: a wait in an agent for another host's client is counted once" {
+    start_agent
+    export MORTISE_URL="agent://$T/agent.sock"
+    serve
+    MORTISE_URL="sqlite:$T/locks.db" start_holder a
+    start run --label one a -- sh -c 'touch one; exec sleep 600'
+    local one=$PID
+    until_true is 'api/lock?name=a' 'len(it["waiters"]) == 1'
+    start run --label two a -- sh -c 'touch two; exec sleep 600'
+    until_true is 'api/lock?name=a' 'len(it["waiters"]) == 2'
+    is 'api/lock?name=a' '[row["label"] for row in it["waiters"]] == ["one", "two"]'
+    kill "$HOLDER"
+    until_true is 'api/lock?name=a' 'it["counts"]["contended"] == 1 and it["holders"][0]["label"] == "one"'
+    kill "$one"
+    until_true is 'api/lock?name=a' 'it["counts"]["contended"] == 2 and it["holders"][0]["label"] == "two"'
+    is api/overview 'it["counts"]["waits"]["count"] == 2 and it["counts"]["gone"] == 0'
+    is api/overview 'it["counts"]["grants"] == 3 and it["counts"]["handovers"] == 2'
+}
+
 @test "u10 u16 u26 serve: the longest wait, the used share of a semaphore, and earlier holders" {
     serve
     is api/overview 'it["longest_wait"] is None and it["oldest_hold"] is None'

@@ -31,9 +31,9 @@ static struct mrt_event detach(struct port_client *client, const char *queue,
     return detach_as(client, queue, view, detached_id, 1);
 }
 
-static struct mrt_event adopt_as(struct port_client *client, const char *queue,
-                                 struct mrt_id detached_id, const char *kind, uint64_t capacity,
-                                 uint64_t weight)
+static struct mrt_event adopt_after(struct port_client *client, const char *queue,
+                                    struct mrt_id detached_id, const char *kind, uint64_t capacity,
+                                    uint64_t weight, uint64_t last_fence)
 {
     struct mrt_command command = port_command(client, MRT_APPEND);
     command.ticket = detached_id;
@@ -42,7 +42,15 @@ static struct mrt_event adopt_as(struct port_client *client, const char *queue,
     command.capacity = capacity;
     command.weight = weight;
     command.adopt = true;
+    command.last_fence = last_fence;
     return port_send(client, &command);
+}
+
+static struct mrt_event adopt_as(struct port_client *client, const char *queue,
+                                 struct mrt_id detached_id, const char *kind, uint64_t capacity,
+                                 uint64_t weight)
+{
+    return adopt_after(client, queue, detached_id, kind, capacity, weight, 0);
 }
 
 static struct mrt_event adopt(struct port_client *client, const char *queue,
@@ -253,6 +261,24 @@ static void test_q_c11_an_operator_sees_and_breaks_a_detached_ticket(void **stat
     assert_int_equal(detached, 0);
 }
 
+/* Clients that held it before may have had other fences of it. */
+static void test_q_an_adopted_ticket_owns_the_last_fence_that_it_had(void **state)
+{
+    (void)state;
+    struct mrt_id detached_id = port_id();
+    struct mrt_event held = port_append(&first, "q/13", port_id());
+    struct mrt_event next = port_append(&second, "q/13", port_id());
+    port_remove(&first, "q/13", held.ticket, held.fence);
+    port_wait_granted(&second, "q/13", next, 1, 1, LONG_ENOUGH);
+    next = port_refresh(&second, "q/13", &next);
+    expect_granted(&next);
+    assert_int_equal(detach(&second, "q/13", &next, detached_id).type, MRT_VIEW);
+    uint64_t last = next.fence + next.fence_span - 1;
+    struct mrt_event view = adopt_after(&first, "q/13", detached_id, port_kind, 1, 1, last);
+    expect_granted(&view);
+    assert_in_range(last, view.fence, view.fence + view.fence_span - 1);
+}
+
 static void test_q_a_session_that_has_ended_detaches_nothing(void **state)
 {
     (void)state;
@@ -279,6 +305,7 @@ int main(int argc, char **argv)
         TEST(test_q_a_ticket_of_another_kind_or_weight_is_not_adopted),
         TEST(test_q_a_ticket_is_detached_with_the_weight_of_the_command),
         TEST(test_q_c11_an_operator_sees_and_breaks_a_detached_ticket),
+        TEST(test_q_an_adopted_ticket_owns_the_last_fence_that_it_had),
         TEST(test_q_a_session_that_has_ended_detaches_nothing),
     };
     return run_on_place(argc, argv, tests, sizeof tests / sizeof tests[0]);

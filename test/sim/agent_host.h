@@ -112,6 +112,17 @@ struct agent_host *agent_for(const struct client *client);
 /* A client has sent a command. */
 void agent_note(struct world *world, const struct client *client,
                 const struct mrt_command *command);
+/* An agent submits a command to its store. */
+void agent_submits(struct world *world, const struct agent_host *agent,
+                   const struct mrt_command *command);
+/* Whether an agent's ticket with this fence is kept for a while when nobody wants it: it was
+   appended for a LOCK, a LOCK has had it, and fences are left. */
+bool agent_keeps(const struct world *world, const struct agent_host *agent, int queue,
+                 uint64_t fence);
+/* A LOCK has this fence. */
+void agent_locked(struct world *world, int queue, uint64_t fence);
+/* A client is told so. */
+void agent_told(struct world *world, const struct mrt_event *event);
 void agents_heal(struct world *world);
 void agents_end(struct world *world);
 bool agents_ended(const struct world *world);

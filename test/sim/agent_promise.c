@@ -185,6 +185,7 @@ void resp_granted(struct dialogue *dialogue, const struct asked *asked, uint64_t
     dialogue->hold_until = now + world_some(world, world->drawn.hold_us);
     world->operations++;
     note_take(dialogue, asked, fence);
+    agent_locked(world, asked->queue, fence);
     resp_check_turn(dialogue, asked, fence);
     check_fence(dialogue, hold);
 }

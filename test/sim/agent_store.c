@@ -47,6 +47,7 @@ static bool store_submit(struct mrt_store *store, const struct mrt_command *comm
     keep_names(world, &copy);
     trace_note(world, TRACE_SUBMIT, agent->client.index, NO_QUEUE, NULL, (int64_t)command->serial,
                command->type, (int64_t)command->ticket.low);
+    agent_submits(world, agent, &copy);
     link_submit(world, &agent->client, &copy);
     return true;
 }

@@ -4,8 +4,9 @@
  *
  * Where nothing goes wrong, such a ticket is had by one of these clients, or goes to the next one,
  * or is given back once somebody waits at the server; if nobody wants it, after a second (linger).
- * Within that second the next LOCK gets it again. While others wait at the server, a turn of the
- * agent ends: by its budget, and the time that it takes to learn of them.
+ * Within that second the next LOCK gets it again, unless it was queued for a client with the
+ * library when there was no LOCK. While others wait at the server, a turn of the agent ends: by its
+ * budget, and the time that it takes to learn of them.
  */
 #include "agent_command.h"
 
@@ -134,7 +135,7 @@ uint64_t resp_expected(const struct world *world, const struct agent_host *agent
     const struct resp_turn *turn = &world->resp->turns[queue];
     bool keeps = turn->holder == agent && !turn->was_contended &&
                  world->drawn.revoke_every_us == 0 && world->now - turn->idle_since < LINGER / 2;
-    return keeps ? turn->fence : 0;
+    return keeps && agent_keeps(world, agent, queue, turn->fence) ? turn->fence : 0;
 }
 
 void resp_check_turn(struct dialogue *dialogue, const struct asked *asked, uint64_t fence)

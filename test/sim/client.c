@@ -203,6 +203,8 @@ void client_event(struct world *world, struct client *client, const struct mrt_e
     trace_note(world, TRACE_EVENT, client->index, NO_QUEUE, NULL, event->type,
                (int64_t)event->serial, (int64_t)(event->fence + event->weight_ahead));
     check_answered(world, client, event);
+    if (world->drawn.model == MODEL_AGENT)
+        agent_told(world, event);
     if (event->serial == 0 && event->error == MORTISE_EUNREACHABLE)
         client->unreachable_at = client_now(client);
     mrt_engine_event(client->engine, event, client_now(client));

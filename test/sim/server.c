@@ -135,8 +135,10 @@ void truth_add(struct truth *truth, const struct peer *asker, struct peer *peer,
     const struct server *server = truth->server;
     if (server->model->owner)
         peer = server->model->owner(server->state, truth->queue, fence);
-    if (!peer)
+    if (!peer) {
+        truth->others |= truth->peer && !granted; /* of an agent, which waits for its clients */
         return;
+    }
     if (truth->peer) {
         truth->others = true;
     } else {

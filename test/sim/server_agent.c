@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The server of the agents' store, the memory store's; and which client each of its tickets is of,
- * which that server does not know. A ticket is a client's from its APPEND on. One that several want
- * to adopt is his whose command the agent lets do so.
+ * which that server does not know. A ticket that the agent passes on is a client's from its APPEND
+ * on. One that several want to adopt is his whose command the agent lets do so. A ticket of the
+ * agent itself, by which a mutex is handed on, is that client's who was told of the newest grant by
+ * it.
  */
 #include "agent_command.h"
 
 #include "agent/peer.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 struct note {
     struct mrt_id ticket;
@@ -16,6 +19,20 @@ struct note {
     int queue;
     uint64_t fence; /* 0: not known */
     bool is_adopted;
+    /* Of one that the agent hands on: */
+    bool plain;
+    const struct peer *agent; /* the agent's life in which it was appended */
+    mrt_time sent, waits;     /* when the client sent it, and was told that it waits; 0: not */
+    bool over;                /* granted, or given up */
+    bool lent, left;          /* it was told of the agent's queue; given up */
+    bool gone;                /* the agent has said so */
+};
+
+/* A ticket of an agent itself. */
+struct own_ticket {
+    struct mrt_id ticket;
+    uint64_t fence;
+    bool is_locks; /* it was appended for a LOCK: no client with the library had part in it */
 };
 
 struct agent_world {
@@ -23,6 +40,8 @@ struct agent_world {
     struct world *world;
     struct note *notes;
     size_t note_count, note_room;
+    uint64_t locked[QUEUES_MAX];                   /* newest fence of a LOCK */
+    struct own_ticket own[AGENTS_MAX][QUEUES_MAX]; /* the newest of each agent */
     struct agent_host agents[AGENTS_MAX];
 };
 
@@ -54,9 +73,16 @@ static struct note *find_note(const struct agent_world *agents, struct mrt_id ti
 void agent_note(struct world *world, const struct client *client, const struct mrt_command *command)
 {
     struct agent_world *agents = state_of(world);
+    struct note *note = find_note(agents, command->ticket);
+    world->server_changed |= world->resp != NULL; /* whose a ticket is, if nothing else */
+    if (note && command->type == MRT_REMOVE)
+        note->over = note->left = true;
+    for (size_t i = 0; i < agents->note_count && command->type < MRT_APPEND; i++)
+        if (command->type != MRT_RENEW && agents->notes[i].peer == client->peer)
+            agents->notes[i].over = agents->notes[i].left =
+                true; /* its session ends, or an earlier one has */
     if (command->type != MRT_APPEND)
         return;
-    struct note *note = find_note(agents, command->ticket);
     if (!note && agents->note_count == agents->note_room) {
         agents->note_room = 2 * agents->note_room + 64;
         agents->notes = realloc(agents->notes, agents->note_room * sizeof *note);
@@ -67,12 +93,17 @@ void agent_note(struct world *world, const struct client *client, const struct m
         note = &agents->notes[agents->note_count++];
         *note = (struct note){.ticket = command->ticket};
     }
-    const struct note before = *note;
+    note->agent = agent_for(client)->client.peer;
+    note->plain = strcmp(command->kind, "mutex") == 0 && !command->linger && command->delay == 0 &&
+                  !command->adopt && !command->try_only;
+    note->sent = world->now;
+    note->waits = 0;
+    note->over = note->left = note->gone = false;
     if (!command->adopt || !note->peer)
         note->peer = client->peer;
     note->is_adopted |= command->adopt;
     note->queue = server_queue_index(world, command->queue);
-    world->owners_changed |= note->peer != before.peer || note->queue != before.queue;
+    world->owners_changed = true;
 }
 
 /* The client for which the agent has this ticket; NULL: for none. */
@@ -90,29 +121,129 @@ static struct peer *find_client(const struct agent_host *agent, struct mrt_id id
     return socket->stream ? socket->stream->client->peer : NULL;
 }
 
+/* Whether no client with the library has or wants a lock at its agent, as far as that may know. */
+static bool is_left_to_locks(const struct agent_world *agents, const struct agent_host *agent,
+                             int queue)
+{
+    for (size_t i = 0; i < agents->note_count; i++)
+        if (agents->notes[i].queue == queue && agents->notes[i].agent == agent->client.peer &&
+            !agents->notes[i].gone)
+            return false;
+    return true;
+}
+
+void agent_submits(struct world *world, const struct agent_host *agent,
+                   const struct mrt_command *command)
+{
+    struct agent_world *agents = state_of(world);
+    int queue = server_queue_index(world, command->queue);
+    if (command->type == MRT_APPEND && queue != NO_QUEUE && !find_note(agents, command->ticket))
+        agents->own[agent->number][queue] = (struct own_ticket){
+            .ticket = command->ticket, .is_locks = is_left_to_locks(agents, agent, queue)};
+}
+
+static void note_own(struct agent_world *agents, const struct mrt_event *event)
+{
+    for (int i = 0; i < AGENTS_MAX && event->type == MRT_VIEW; i++)
+        for (int queue = 0; queue < QUEUES_MAX; queue++)
+            if (mrt_id_equal(agents->own[i][queue].ticket, event->ticket))
+                agents->own[i][queue].fence = event->fence;
+}
+
+bool agent_keeps(const struct world *world, const struct agent_host *agent, int queue,
+                 uint64_t fence)
+{
+    const struct agent_world *agents = state_of(world);
+    const struct own_ticket *own = &agents->own[agent->number][queue];
+    uint64_t locked = agents->locked[queue], span = (uint64_t)world->drawn.fence_span;
+    return own->is_locks && own->fence == fence && locked >= fence && locked - fence < span / 2;
+}
+
 static void told(struct world *world, void *server, const struct peer *peer,
                  const struct mrt_event *event)
 {
+    note_own(server, event);
+    bool waits_here = event->in_order && event->weight_ahead > 0; /* it has no ticket of its own */
+    bool has_fence = event->fence > 0 && !waits_here;
     struct note *note =
-        event->fence > 0 && !mrt_id_none(event->ticket) ? find_note(server, event->ticket) : NULL;
+        has_fence && !mrt_id_none(event->ticket) ? find_note(server, event->ticket) : NULL;
     if (!note)
         return;
     world->owners_changed |= note->fence != event->fence;
     note->fence = event->fence;
-    struct peer *adopter =
-        note->is_adopted && peer->client ? find_client(peer->client->agent, event->ticket) : NULL;
+    note->lent = event->in_order;
+    struct peer *adopter = note->is_adopted && peer && peer->client
+                               ? find_client(peer->client->agent, event->ticket)
+                               : NULL;
     world->owners_changed |= adopter && adopter != note->peer;
     if (adopter)
         note->peer = adopter;
 }
 
+/* A client has a mutex: none of the same agent waits for it that was told so before this one sent
+   its APPEND. */
+static void check_handed(struct world *world, const struct note *note)
+{
+    const struct agent_world *agents = state_of(world);
+    for (size_t i = 0; i < agents->note_count; i++) {
+        const struct note *other = &agents->notes[i];
+        if (other->plain && !other->over && other->waits > 0 && other->waits < note->sent &&
+            other->queue == note->queue && other->agent == note->agent &&
+            other->peer != note->peer && other->peer->client &&
+            check_keeps_sessions(world, other->waits))
+            check_fail(world, note->peer->index, note->queue, "client %d was overtaken",
+                       other->peer->index);
+    }
+}
+
+void agent_told(struct world *world, const struct mrt_event *event)
+{
+    struct note *note = find_note(state_of(world), event->ticket);
+    world->server_changed |= world->resp != NULL;
+    if (event->type == MRT_VIEW)
+        told(world, state_of(world), NULL, event);
+    if (note)
+        note->gone |=
+            event->type == MRT_REMOVED || event->type == MRT_GONE || event->type == MRT_BLOCKED;
+    if (!note || !note->plain)
+        return;
+    if (event->type == MRT_GONE) {
+        note->over = true;
+    } else if (event->type != MRT_VIEW) {
+        return;
+    } else if (event->weight_ahead > 0) {
+        if (note->waits == 0)
+            note->waits = world->now;
+    } else if (!note->over) {
+        note->over = true;
+        check_handed(world, note);
+    }
+}
+
 static struct peer *owner(void *server, int queue, uint64_t fence)
 {
     const struct agent_world *agents = server;
-    for (size_t i = agents->note_count; i > 0; i--)
-        if (agents->notes[i - 1].fence == fence && agents->notes[i - 1].queue == queue)
-            return agents->notes[i - 1].peer;
-    return NULL;
+    const struct note *newest = NULL;
+    uint64_t span = (uint64_t)agents->world->drawn.fence_span;
+    for (size_t i = agents->note_count; i > 0; i--) {
+        const struct note *note = &agents->notes[i - 1];
+        if (note->queue == queue && note->fence >= fence && note->fence - fence < span &&
+            (!newest || (!newest->is_adopted && (note->is_adopted || note->fence > newest->fence))))
+            newest = note; /* what is adopted was handed on before, and is no longer */
+    }
+    /* It may be a LOCK's by now. */
+    if (agents->world->resp && newest && newest->lent &&
+        (newest->left || newest->fence < agents->locked[queue]))
+        return NULL;
+    return newest ? newest->peer : NULL;
+}
+
+void agent_locked(struct world *world, int queue, uint64_t fence)
+{
+    struct agent_world *agents = state_of(world);
+    world->server_changed = true;
+    if (fence > agents->locked[queue])
+        agents->locked[queue] = fence;
 }
 
 /* ------------------------------------------------------------------ all agents */

@@ -138,6 +138,83 @@ static void test_nothing_is_reserved_of_a_ticket_that_waits(void **state)
     core_free(&core);
 }
 
+static void test_nothing_is_reserved_before_a_ticket_or_after_the_grant(void **state)
+{
+    (void)state;
+    struct core core;
+    struct mrt_waiter waiter = sharing();
+    open_with(&core, SPAN, COUNT);
+    core_acquire(&core, &waiter);
+    assert_int_equal(mrt_waiter_reserve(&waiter), 0);
+    core_start(&core);
+    core_view(&core, core_fetch(&core, MRT_APPEND), 0);
+    core_done(&core, &waiter, MORTISE_OK);
+    assert_int_equal(mrt_waiter_reserve(&waiter), 0);
+    assert_ptr_equal(mrt_queue_holder(core.queue), waiter.hold);
+    core_free(&core);
+}
+
+/* The first waiter of a new ticket, which was woken, has its first fence. */
+static void test_nothing_is_reserved_of_a_ticket_that_nobody_has_had(void **state)
+{
+    (void)state;
+    struct core core;
+    struct mrt_waiter head = core_waiter(1), next = sharing();
+    head.competes = true;
+    open_with(&core, SPAN, COUNT);
+    core_queue_behind(&core, &head);
+    core_acquire(&core, &next);
+    core_wake(&core, core.appended);
+    core_view(&core, core_fetch(&core, MRT_REFRESH), 0);
+    assert_int_equal(head.state, MRT_WAITER_WOKEN);
+    assert_int_equal(mrt_waiter_reserve(&next), 0);
+    core_settled(&core, &head);
+    mrt_engine_retry(core.engine, &head, core.now);
+    assert_int_equal(head.hold->fence, core.appended_fence);
+    assert_int_equal(mrt_waiter_reserve(&next), core.appended_fence + 1);
+    core_free(&core);
+}
+
+static void test_nothing_is_reserved_where_the_store_has_no_fences(void **state)
+{
+    (void)state;
+    struct core core;
+    struct mrt_waiter first = sharing(), second = sharing();
+    open_with(&core, SPAN, COUNT);
+    core.shown.fence = 0;
+    core_grant(&core, &first);
+    core_acquire(&core, &second);
+    assert_int_equal(mrt_waiter_reserve(&second), 0);
+    core_release(&core, first.hold, 0);
+    core_done(&core, &second, MORTISE_OK);
+    assert_int_equal(second.hold->fence, 0);
+    core_free(&core);
+}
+
+static void test_a_fence_that_was_reserved_ends_with_its_ticket(void **state)
+{
+    (void)state;
+    struct core core;
+    struct mrt_waiter first = sharing(), second = sharing();
+    open_with(&core, SPAN, COUNT);
+    core_grant(&core, &first);
+    core_acquire(&core, &second);
+    uint64_t reserved = mrt_waiter_reserve(&second);
+    assert_int_equal(reserved, core.appended_fence + SPAN / COUNT);
+    const struct mrt_event request = {.type = MRT_REVOKED,
+                                      .session = core.engine->session.id,
+                                      .ticket = core.appended,
+                                      .revoked = 1};
+    core_event(&core, &request);
+    core_release(&core, first.hold, 0);
+    core_answer(&core, core_fetch(&core, MRT_REMOVE), MRT_REMOVED);
+    core_view(&core, core_fetch(&core, MRT_APPEND), 0);
+    core_done(&core, &second, MORTISE_OK);
+    expect_fences(second.hold, core.appended_fence, SPAN / COUNT);
+    assert_true(core.appended_fence > reserved);
+    core_free(&core);
+}
+
 static void test_a_hold_by_a_part_of_a_tickets_fences_has_that_tickets_number(void **state)
 {
     (void)state;
@@ -149,6 +226,12 @@ static void test_a_hold_by_a_part_of_a_tickets_fences_has_that_tickets_number(vo
     core_grant(&core, &waiter);
     mrt_hold_ticket(waiter.hold, &number);
     assert_int_equal(number, 77);
+    core_free(&core);
+    core_open(&core, NULL);
+    waiter = core_waiter(1);
+    core_grant(&core, &waiter);
+    mrt_hold_ticket(waiter.hold, &number);
+    assert_int_equal(number, core.appended_fence / SPAN);
     core_free(&core);
 }
 
@@ -324,6 +407,10 @@ int main(void)
         cmocka_unit_test(test_those_who_wait_get_their_fences_early_and_keep_them),
         cmocka_unit_test(test_fences_that_are_reserved_are_no_more_than_the_ticket_has),
         cmocka_unit_test(test_nothing_is_reserved_of_a_ticket_that_waits),
+        cmocka_unit_test(test_nothing_is_reserved_before_a_ticket_or_after_the_grant),
+        cmocka_unit_test(test_nothing_is_reserved_of_a_ticket_that_nobody_has_had),
+        cmocka_unit_test(test_nothing_is_reserved_where_the_store_has_no_fences),
+        cmocka_unit_test(test_a_fence_that_was_reserved_ends_with_its_ticket),
         cmocka_unit_test(test_a_hold_by_a_part_of_a_tickets_fences_has_that_tickets_number),
         cmocka_unit_test(test_a_share_is_one_fence_at_least),
         cmocka_unit_test(test_a_later_ticket_has_larger_fences_than_a_share),

@@ -40,6 +40,7 @@ static const struct {
 enum { FLAG_COUNT = sizeof flags / sizeof flags[0] };
 #define HAS_VALUE 'v'
 #define OTHERS_BEHIND 'b'
+#define IN_ORDER 'o'
 
 /* ------------------------------------------------------------------------ words */
 
@@ -155,7 +156,7 @@ static size_t count_words(const struct mrt_command *command)
         return 15;
     if (!mrt_id_none(command->detached_id))
         return 14;
-    if (command->version > 0)
+    if (command->version > 0 || command->last_fence > 0)
         return 13;
     if (command->delay > 0)
         return 12;
@@ -192,7 +193,8 @@ void mrt_frame_write_command(struct mrt_reply *output, const struct mrt_command 
     if (count > 11)
         mrt_frame_number(output, command->delay);
     if (count > 12)
-        mrt_frame_number(output, (int64_t)command->version);
+        mrt_frame_number(output, (int64_t)(command->type == MRT_APPEND ? command->last_fence
+                                                                       : command->version));
     if (count > 13)
         mrt_frame_id(output, command->detached_id);
     if (count > 14)
@@ -215,12 +217,13 @@ bool mrt_frame_read_command(const struct mrt_resp_command *words, struct mrt_fra
     frame->kind = all[9];
     frame->value = all[14];
     command->value_size = all[14].size;
+    uint64_t *number = command->type == MRT_APPEND ? &command->last_fence : &command->version;
     return read_count(&all[1], &command->serial) && command->serial > 0 &&
            mrt_frame_read_id(&all[2], &command->session) &&
            mrt_frame_read_id(&all[3], &command->ticket) && read_count(&all[5], &command->fence) &&
            read_flags(&all[6], frame) && read_count(&all[7], &command->weight) &&
            read_count(&all[8], &command->capacity) && read_count(&all[10], &command->queue_max) &&
-           read_time(&all[11], &command->delay) && read_count(&all[12], &command->version) &&
+           read_time(&all[11], &command->delay) && read_count(&all[12], number) &&
            mrt_frame_read_id(&all[13], &command->detached_id);
 }
 
@@ -238,13 +241,14 @@ void mrt_frame_write_event(struct mrt_reply *output, const struct mrt_event *eve
     size_t count = has_text                     ? 15
                    : event->error               ? 14
                    : is_of_life(event->type)    ? 9
+                   : event->number > 0          ? 13
                    : event->type == MRT_VIEW    ? 12
                    : event->type == MRT_REVOKED ? 12
                    : event->type == MRT_CELL    ? 13
                    : event->type == MRT_HOLDER  ? 10
                    : event->fence > 0           ? 10
                                                 : 5;
-    char letters[2];
+    char letters[3];
     size_t letter_count = 0;
     mrt_reply_array(output, count);
     mrt_reply_bulk(output, event->serial > 0 ? "answer" : "event", event->serial > 0 ? 6 : 5);
@@ -256,6 +260,8 @@ void mrt_frame_write_event(struct mrt_reply *output, const struct mrt_event *eve
         return;
     if (event->others_behind)
         letters[letter_count++] = OTHERS_BEHIND;
+    if (event->in_order)
+        letters[letter_count++] = IN_ORDER;
     if (event->value)
         letters[letter_count++] = HAS_VALUE;
     mrt_reply_bulk(output, letters, letter_count);
@@ -265,10 +271,15 @@ void mrt_frame_write_event(struct mrt_reply *output, const struct mrt_event *eve
             mrt_frame_number(output, ages[i]);
         return;
     }
-    const int64_t numbers[] = {(int64_t)event->fence,        (int64_t)event->fence_span,
-                               (int64_t)event->weight_ahead, event->recheck,
-                               (int64_t)event->place,        (int64_t)event->revoked,
-                               (int64_t)event->version,      event->error};
+    uint64_t number = event->type == MRT_VIEW ? event->number : event->version;
+    const int64_t numbers[] = {(int64_t)event->fence,
+                               (int64_t)event->fence_span,
+                               (int64_t)event->weight_ahead,
+                               event->recheck,
+                               (int64_t)event->place,
+                               (int64_t)event->revoked,
+                               (int64_t)number,
+                               event->error};
     for (size_t i = 0; i + 6 < count && i < 8; i++)
         mrt_frame_number(output, numbers[i]);
     if (event->value)
@@ -281,6 +292,7 @@ static bool read_event_flags(const struct mrt_resp_word *word, struct mrt_frame_
 {
     for (size_t i = 0; i < word->size; i++) {
         frame->event.others_behind |= word->text[i] == OTHERS_BEHIND;
+        frame->event.in_order |= word->text[i] == IN_ORDER;
         frame->has_value |= word->text[i] == HAS_VALUE;
     }
     return true;
@@ -306,11 +318,12 @@ bool mrt_frame_read_event(const struct mrt_resp_command *words, struct mrt_frame
                read_time(&all[8], &frame->heard_age);
     frame->text = all[14];
     event->value_size = frame->has_value ? all[14].size : 0;
-    bool is_whole =
-        read_count(&all[6], &event->fence) && read_count(&all[7], &event->fence_span) &&
-        read_count(&all[8], &event->weight_ahead) && read_time(&all[9], &event->recheck) &&
-        read_count(&all[10], &event->place) && read_count(&all[11], &event->revoked) &&
-        read_count(&all[12], &event->version) && mrt_frame_read_number(&all[13], &error);
+    uint64_t *number = event->type == MRT_VIEW ? &event->number : &event->version;
+    bool is_whole = read_count(&all[6], &event->fence) && read_count(&all[7], &event->fence_span) &&
+                    read_count(&all[8], &event->weight_ahead) &&
+                    read_time(&all[9], &event->recheck) && read_count(&all[10], &event->place) &&
+                    read_count(&all[11], &event->revoked) && read_count(&all[12], number) &&
+                    mrt_frame_read_number(&all[13], &error);
     event->error = is_whole && error >= MORTISE_ESETUP && error <= 0 ? (int)error : MORTISE_ESTORE;
     return is_whole;
 }

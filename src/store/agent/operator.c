@@ -18,7 +18,7 @@
 #include <string.h>
 
 #define TIMEOUT (15 * MRT_SECOND)
-enum { ROW_WORDS = 12 };
+enum { ROW_WORDS = 12 }; /* and the id, where that is not the fence */
 
 /* A call under way. */
 struct operation {
@@ -37,12 +37,14 @@ static void copy_text(const struct mrt_resp_word *word, char *text, size_t size)
     text[length] = '\0';
 }
 
-/* row name kind label fence place weight capacity detached delay_ms since_ms claim */
+/* row name kind label fence place weight capacity detached delay_ms since_ms claim id */
 static bool take_row(struct operation *operation, const struct mrt_resp_command *words)
 {
     char name[MRT_FULL_NAME_SIZE], kind[64], label[512], claim[128];
-    int64_t numbers[7];
-    if (words->count != ROW_WORDS)
+    int64_t numbers[7], id = 0;
+    if (words->count != ROW_WORDS && words->count != ROW_WORDS + 1)
+        return false;
+    if (words->count > ROW_WORDS && !mrt_frame_read_number(&words->words[ROW_WORDS], &id))
         return false;
     for (size_t i = 0; i < 7; i++)
         if (!mrt_frame_read_number(&words->words[4 + i], &numbers[i]))
@@ -61,7 +63,8 @@ static bool take_row(struct operation *operation, const struct mrt_resp_command 
                                              .capacity = (uint64_t)numbers[3],
                                              .detached = (int)numbers[4],
                                              .delay_ms = numbers[5],
-                                             .since_wall_ms = numbers[6]},
+                                             .since_wall_ms = numbers[6],
+                                             .id = (uint64_t)id},
                                    .claim = claim};
     operation->stopped = operation->callback(operation->argument, &row) != 0;
     return true;
