@@ -224,6 +224,12 @@ bool policy_extends(const struct dialogue *dialogue, const struct asked *asked,
            asked->sent + mrt_time_from_ms(ms) <= hold->got + mrt_time_from_ms(user->hold_ms);
 }
 
+/* It may have ended by its own time, which its client need not know yet. */
+static bool may_have_ended(const struct resp_client *owner, const struct resp_hold *hold)
+{
+    return client_now(&owner->client) + MRT_MILLISECOND > hold->at_least;
+}
+
 /* The locks of the dialogue's user at its agent that he had when that read a LOCK of this order;
  *names: and their names, with this one. */
 static int64_t count_before(const struct dialogue *dialogue, const struct asked *asked,
@@ -240,7 +246,8 @@ static int64_t count_before(const struct dialogue *dialogue, const struct asked 
                 const struct resp_hold *hold = &other->dialogues[d].holds[h];
                 if (!hold->is_there || hold->is_given_back || hold->order == 0 ||
                     hold->order >= asked->order || hold->agent != asked->agent ||
-                    other->dialogues[d].has_ended || resp_user(&other->client) != resp_user(client))
+                    may_have_ended(other, hold) || other->dialogues[d].has_ended ||
+                    resp_user(&other->client) != resp_user(client))
                     continue;
                 count++;
                 seen |= 1U << hold->queue;
