@@ -1244,6 +1244,7 @@ struct entry {
     std::chrono::system_clock::time_point since;
     std::chrono::milliseconds delay;
     bool detached;
+    std::uint64_t id;
 };
 
 namespace detail
@@ -1256,7 +1257,7 @@ inline int mortise_hpp_entry(void *argument, const mortise_entry *from) noexcept
         {from->name, from->kind, from->label, from->host, from->node, from->fence, from->weight,
          from->capacity, from->place, from->pid,
          system_clock::time_point(milliseconds(from->since_wall_ms)), milliseconds(from->delay_ms),
-         from->detached != 0});
+         from->detached != 0, from->id});
     return 0;
 }
 }

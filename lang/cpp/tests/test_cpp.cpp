@@ -348,6 +348,7 @@ void operator_asks_for_the_lock()
     const std::vector<mortise::entry> entries = client.list(name);
     CHECK(entries[0].fence == hold.fence() && entries[0].place == 0 && entries[0].label == "test");
     CHECK(entries[1].place == 1 && entries[1].label == "the other" && entries[0].kind == "mutex");
+    CHECK(entries[0].id > 0 && entries[1].id > 0 && entries[0].id != entries[1].id);
     event asked;
     hold.on_revoke([&] { asked.set(); });
     other.revoke(name);

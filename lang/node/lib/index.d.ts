@@ -90,6 +90,8 @@ export interface Entry {
   weight: number;
   capacity: number;
   detached: boolean;
+  /** Stays as it is while the ticket is there; see mortise_entry. */
+  id: bigint;
 }
 
 export type State = 'held' | 'suspended' | 'lost' | 'released';

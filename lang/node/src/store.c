@@ -89,7 +89,7 @@ static napi_value cell_cas(napi_env env, napi_callback_info info)
 /* A row, copied while the list is read. */
 struct row {
     char name[MORTISE_NAME_MAX + 1], kind[32], label[MORTISE_LABEL_MAX + 1], host[65];
-    uint64_t fence, weight, capacity;
+    uint64_t fence, weight, capacity, id;
     uint32_t place;
     int64_t since_ms, pid;
     int detached;
@@ -125,6 +125,7 @@ static int keep_row(void *argument, const mortise_entry *entry)
     *row = (struct row){.fence = entry->fence,
                         .weight = entry->weight,
                         .capacity = entry->capacity,
+                        .id = entry->id,
                         .place = entry->place,
                         .since_ms = entry->since_wall_ms,
                         .pid = entry->pid,
@@ -157,6 +158,7 @@ static napi_value made_row(napi_env env, const struct row *row)
     set_property(env, object, "label", make_text(env, row->label));
     set_property(env, object, "host", make_text(env, row->host));
     set_property(env, object, "fence", make_bigint(env, row->fence));
+    set_property(env, object, "id", make_bigint(env, row->id));
     set_number(env, object, "place", row->place);
     set_number(env, object, "pid", (double)row->pid);
     set_number(env, object, "since", (double)row->since_ms);

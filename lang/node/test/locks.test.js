@@ -233,6 +233,7 @@ test('list shows the holder, its label, and the waiter', async () => {
   assert.deepEqual([holder.name, holder.kind, holder.place, holder.label, holder.fence],
     [n, 'mutex', 0, 'tests', hold.fence]);
   assert.equal(waiter.place, 1);
+  assert.ok(holder.id > 0n && waiter.id > 0n && holder.id !== waiter.id);
   hold.release();
   (await waiting).release();
 });

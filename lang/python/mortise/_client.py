@@ -73,6 +73,7 @@ class Entry:
     detached: bool
     delay_ms: int
     node: str
+    id: int
 
 
 def record_of(made: Type[R], record: Any) -> R:

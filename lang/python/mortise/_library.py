@@ -45,7 +45,7 @@ class EntryRecord(Structure):
                 ("fence", c_uint64), ("place", c_uint32), ("since_wall_ms", c_int64),
                 ("host", c_char_p), ("pid", c_int64), ("weight", c_uint64),
                 ("capacity", c_uint64), ("detached", c_int), ("delay_ms", c_int64),
-                ("node", c_char_p)]
+                ("node", c_char_p), ("id", c_uint64)]
 
 
 LOG = CFUNCTYPE(None, c_void_p, c_char_p)

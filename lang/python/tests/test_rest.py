@@ -248,6 +248,7 @@ class Operator(Place):
                              (hold.fence, 0, "mutex", "tests"))
             self.assertEqual((waiter.place, waiter.label, waiter.pid, waiter.detached),
                              (1, "the other", os.getpid(), False))
+            self.assertTrue(0 < holder.id != waiter.id > 0)
             self.assertIn(holder, self.client.list())
             self.assertIn(self.name, hold.node)
         thread.end()
