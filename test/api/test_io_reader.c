@@ -435,15 +435,27 @@ static void test_the_loop_reads_on_when_the_reader_ends_before_another_waiter(vo
     api_release(waits.hold);
 }
 
+/* Leads until it has the lock, and the loop is not called back. On a busy machine something else
+   may have called it: then the same again. */
+static void lead_to_the_end(struct call *call, const char *name)
+{
+    mortise_hold theirs;
+    for (int tries = 0; tries < 20; tries++) {
+        start_leading(call, taken(name, &theirs), -1);
+        api_release(theirs);
+        finish(call, MORTISE_OK);
+        if (!look(loop_is_called_back))
+            return;
+        api_release(call->hold);
+    }
+    fail_msg("the loop is always called back");
+}
+
 static void test_the_loop_reads_an_answer_that_may_not_wait(void **state)
 {
     (void)state;
-    mortise_hold theirs;
     struct call call;
-    start_leading(&call, taken("must", &theirs), -1);
-    api_release(theirs);
-    finish(&call, MORTISE_OK);
-    assert_false(look(loop_is_called_back));
+    lead_to_the_end(&call, "must");
     atomic_store(&answers_may_wait, false);
     api_release(call.hold);
     await(loop_is_called_back);
