@@ -6,6 +6,7 @@ import os
 import pwd
 import signal
 import socket
+import subprocess
 import sys
 import time
 
@@ -532,6 +533,16 @@ def ends_with_a_process_whose_number_is_used_again():
     os.kill(child, 0)
     os.kill(other, signal.SIGKILL)
     os.kill(child, signal.SIGKILL)
+
+
+def ends_with_a_ticket_that_was_put_anew():
+    """An operator breaks its ticket at etcd, it appends the same again, and no answer comes."""
+    client = Port("root")
+    assert client.append("anew", "semaphore", 1, 2)["type"] == "VIEW"
+    subprocess.run(["etcdctl", "del", "--prefix", "anew/"], check=True)
+    answer = client.append("anew", "semaphore", 1, 2, ticket=client.ticket)
+    assert answer["type"] == "UNKNOWN", answer
+    client.close()
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ late     the first removal gets no answer: when its client has given up it makes
          `given_up`, and when a file named `go` is there it reaches the member, and makes `went`
 cut      the first ticket is put, and the reply is the error of a gateway that lost the answer; a
          file named `was_cut` says so
+again    the same of the second ticket
 login    a login is refused by the error of a lease
 slow     a login is answered after 1.5 s
 null     the members announce a null in place of an address
@@ -24,6 +25,7 @@ import time
 PORT, KIND = int(sys.argv[1]), sys.argv[2]
 CUT = json.dumps({"error": "unexpected EOF", "code": 13, "message": "unexpected EOF"}).encode()
 LOGIN = b'{"error":"etcdserver: requested lease not found","code":5}'
+CUT_AT = {"cut": 1000, "again": 1001}  # of the tickets
 terms, removals, tickets = (iter(range(1000, 1 << 30)) for _ in range(3))
 
 
@@ -64,7 +66,7 @@ class Between(http.server.BaseHTTPRequestHandler):
             changed = json.loads(reply)
             changed["header"]["raft_term"] = str(next(terms))
             reply = json.dumps(changed).encode()
-        if KIND == "cut" and b'"CREATE"' in body and next(tickets) == 1000:
+        if KIND in CUT_AT and b'"CREATE"' in body and next(tickets) == CUT_AT[KIND]:
             status, reply = 500, CUT
             open("was_cut", "w").close()
         if KIND == "login" and self.path == "/v3/auth/authenticate":

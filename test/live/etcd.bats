@@ -207,6 +207,15 @@ between() {
     keys lost 0
 }
 
+@test "ET-14 a ticket that was broken, and appended again without an answer, ends with its client" {
+    [ "$(id -u)" -eq 0 ] || skip "needs root"
+    between again
+    STORE="etcd://$BETWEEN?namespace=&lease=60s" start_agent
+    port ends_with_a_ticket_that_was_put_anew
+    [ -e was_cut ]
+    until_true keys anew 0
+}
+
 # keys_since REVISION NAME: how many keys the member has had below it, those that were deleted too.
 keys_since() {
     timeout 2 etcdctl watch --prefix "$2/" --rev="$1" >history || true
