@@ -176,6 +176,15 @@ void core_wake(struct core *core, struct mrt_id ticket)
     core_event(core, &event);
 }
 
+void core_revoke(struct core *core, struct mrt_id ticket, uint64_t number)
+{
+    const struct mrt_event event = {.type = MRT_REVOKED,
+                                    .session = core->engine->session.id,
+                                    .ticket = ticket,
+                                    .revoked = number};
+    core_event(core, &event);
+}
+
 void core_session_lost(struct core *core)
 {
     struct mrt_event event = {

@@ -57,6 +57,8 @@ void core_fail(struct core *core, const struct mrt_command *command, int error);
 void core_view(struct core *core, const struct mrt_command *command, uint64_t weight_ahead);
 /* Unasked, of the present session. */
 void core_wake(struct core *core, struct mrt_id ticket);
+/* The request of this number to give its ticket up. */
+void core_revoke(struct core *core, struct mrt_id ticket, uint64_t number);
 void core_session_lost(struct core *core);
 /* Time passes, and due timers act. */
 void core_pass(struct core *core, mrt_time duration);

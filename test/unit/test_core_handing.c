@@ -201,11 +201,7 @@ static void test_a_fence_that_was_reserved_ends_with_its_ticket(void **state)
     core_acquire(&core, &second);
     uint64_t reserved = mrt_waiter_reserve(&second);
     assert_int_equal(reserved, core.appended_fence + SPAN / COUNT);
-    const struct mrt_event request = {.type = MRT_REVOKED,
-                                      .session = core.engine->session.id,
-                                      .ticket = core.appended,
-                                      .revoked = 1};
-    core_event(&core, &request);
+    core_revoke(&core, core.appended, 1);
     core_release(&core, first.hold, 0);
     core_answer(&core, core_fetch(&core, MRT_REMOVE), MRT_REMOVED);
     core_view(&core, core_fetch(&core, MRT_APPEND), 0);
@@ -339,11 +335,7 @@ static void test_others_at_the_store_and_requests_are_seen_by_the_hold(void **st
     core_grant(&core, &waiter);
     assert_true(mrt_hold_has_others(waiter.hold));
     assert_int_equal(mrt_hold_revoked(waiter.hold), 7);
-    const struct mrt_event request = {.type = MRT_REVOKED,
-                                      .session = core.engine->session.id,
-                                      .ticket = core.appended,
-                                      .revoked = 8};
-    core_event(&core, &request);
+    core_revoke(&core, core.appended, 8);
     assert_int_equal(mrt_hold_revoked(waiter.hold), 8);
     core_session_lost(&core);
     assert_false(mrt_hold_has_others(waiter.hold));

@@ -174,11 +174,7 @@ static void test_a_revoke_request_ends_the_lingering(void **state)
     struct core core;
     struct mrt_waiter first = core_waiter(1);
     leave_lingering(&core, &first);
-    const struct mrt_event revoked = {.type = MRT_REVOKED,
-                                      .session = core.engine->session.id,
-                                      .ticket = core.queue->ticket->id,
-                                      .revoked = 1};
-    core_event(&core, &revoked);
+    core_revoke(&core, core.queue->ticket->id, 1);
     core_fetch(&core, MRT_REMOVE);
     core_free(&core);
 }

@@ -2,15 +2,6 @@
 /* Requests to give a lock up: who is told of them, when, and what they end. */
 #include "core_fixture.h"
 
-static void revoked(struct core *core, struct mrt_id ticket, uint64_t number)
-{
-    const struct mrt_event event = {.type = MRT_REVOKED,
-                                    .session = core->engine->session.id,
-                                    .ticket = ticket,
-                                    .revoked = number};
-    core_event(core, &event);
-}
-
 static void asked(struct core *core, const struct mrt_hold *hold)
 {
     assert_true(mrt_engine_has_told(core->engine));
@@ -43,13 +34,13 @@ static void test_f22_a_holder_that_listens_is_asked_once_a_request(void **state)
     struct mrt_id id = waiter.hold->ticket->id;
     begin_listening(&core, waiter.hold);
     none_asked(&core);
-    revoked(&core, id, 3);
+    core_revoke(&core, id, 3);
     asked(&core, waiter.hold);
-    revoked(&core, id, 3); /* told twice */
-    revoked(&core, id, 2); /* late */
+    core_revoke(&core, id, 3); /* told twice */
+    core_revoke(&core, id, 2); /* late */
     none_asked(&core);
-    revoked(&core, id, 4);
-    revoked(&core, id, 5); /* two are told as one */
+    core_revoke(&core, id, 4);
+    core_revoke(&core, id, 5); /* two are told as one */
     asked(&core, waiter.hold);
     mrt_engine_listen(waiter.hold, true); /* another callback hears of the next one only */
     none_asked(&core);
@@ -65,12 +56,12 @@ static void test_f22_a_request_waits_for_a_listener(void **state)
     core_open(&core, NULL);
     struct mrt_waiter waiter = core_waiter(7);
     core_grant(&core, &waiter);
-    revoked(&core, waiter.hold->ticket->id, 1);
+    core_revoke(&core, waiter.hold->ticket->id, 1);
     none_asked(&core);
     mrt_engine_listen(waiter.hold, true);
     asked(&core, waiter.hold);
     mrt_engine_listen(waiter.hold, false);
-    revoked(&core, waiter.hold->ticket->id, 2);
+    core_revoke(&core, waiter.hold->ticket->id, 2);
     none_asked(&core);
     mrt_engine_listen(waiter.hold, true);
     mrt_engine_listen(waiter.hold, false); /* before it was fetched */
@@ -102,7 +93,7 @@ static void test_a_request_to_a_waiter_waits_for_its_hold(void **state)
     core_open(&core, NULL);
     struct mrt_waiter waiter = core_waiter(7);
     core_queue_behind(&core, &waiter);
-    revoked(&core, core.queue->ticket->id, 1);
+    core_revoke(&core, core.queue->ticket->id, 1);
     core_wake(&core, core.queue->ticket->id);
     core_view(&core, core_fetch(&core, MRT_REFRESH), 0);
     core_done(&core, &waiter, MORTISE_OK);
@@ -120,7 +111,7 @@ static void test_a_request_to_a_ticket_that_was_never_seen_is_not_for_the_next(v
     core_open(&core, NULL);
     struct mrt_waiter waiter = core_waiter(7);
     core_lose_append(&core, &waiter);
-    revoked(&core, core.queue->ticket->id, 1);
+    core_revoke(&core, core.queue->ticket->id, 1);
     core_pass(&core, 2 * MRT_SECOND);
     core_view(&core, core_fetch(&core, MRT_APPEND), 0);
     core_done(&core, &waiter, MORTISE_OK);
@@ -137,7 +128,7 @@ static void test_a_revoke_request_ends_the_turn(void **state)
     struct mrt_waiter one = core_waiter(1), two = core_waiter(2);
     core_grant(&core, &one);
     core_acquire(&core, &two);
-    revoked(&core, one.hold->ticket->id, 1);
+    core_revoke(&core, one.hold->ticket->id, 1);
     assert_int_equal(core_release(&core, one.hold, 1), MORTISE_OK);
     assert_int_equal(two.state, MRT_WAITER_WAITING); /* it is not handed on */
     core_answer(&core, core_fetch(&core, MRT_REMOVE), MRT_REMOVED);
@@ -158,7 +149,7 @@ static void test_a_hold_that_is_gone_gets_no_revoke_request(void **state)
     struct mrt_waiter waiter = core_waiter(7);
     core_grant(&core, &waiter);
     begin_listening(&core, waiter.hold);
-    revoked(&core, waiter.hold->ticket->id, 1);
+    core_revoke(&core, waiter.hold->ticket->id, 1);
     core_session_lost(&core);
     none_asked(&core);
     mrt_engine_listen(waiter.hold, true);
@@ -169,12 +160,12 @@ static void test_a_hold_that_is_gone_gets_no_revoke_request(void **state)
     core_answer(&core, core_fetch(&core, MRT_STOP), MRT_STOPPED);
     core_grant(&core, &waiter);
     begin_listening(&core, waiter.hold);
-    revoked(&core, waiter.hold->ticket->id, 1);
+    core_revoke(&core, waiter.hold->ticket->id, 1);
     struct mrt_hold *hold = waiter.hold;
     assert_int_equal(core_release(&core, hold, 7), MORTISE_OK);
     none_asked(&core);
-    revoked(&core, core_fetch(&core, MRT_REMOVE)->ticket, 2); /* it is going anyhow */
-    revoked(&core, (struct mrt_id){9, 9}, 1);                 /* nobody's */
+    core_revoke(&core, core_fetch(&core, MRT_REMOVE)->ticket, 2); /* it is going anyhow */
+    core_revoke(&core, (struct mrt_id){9, 9}, 1);                 /* nobody's */
     none_asked(&core);
     core_free(&core);
 }
@@ -196,7 +187,7 @@ static void test_a_revoke_request_reaches_only_the_ticket_it_names(void **state)
     mrt_engine_listen(read.hold, true); /* the ticket is watched already */
     core_no_command(&core);
     begin_listening(&core, other.hold);
-    revoked(&core, one.hold->ticket->id, 1);
+    core_revoke(&core, one.hold->ticket->id, 1);
     assert_ptr_equal(mrt_engine_next_asked(core.engine), one.hold);
     asked(&core, read.hold);
     core_free(&core);
@@ -228,7 +219,8 @@ static void test_a_new_listener_is_announced_to_the_store(void **state)
     assert_true(command->watch_closely);
     core_view(&core, command, 0);
     core_no_command(&core);
-    revoked(&core, waiter.hold->ticket->id, 1); /* nobody listens: it attends to its loss only */
+    core_revoke(&core, waiter.hold->ticket->id,
+                1); /* nobody listens: it attends to its loss only */
     none_asked(&core);
     core_free(&core);
 }
