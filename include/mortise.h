@@ -993,9 +993,10 @@ typedef struct mortise_entry {
     /* Not 0: nobody's too, for so long yet, as its holder has died (lock_delay_ms). */
     int64_t delay_ms;
     const char *node; /* on ZooKeeper the path of its node, with its sequence at the end; or "" */
-    /* Stays as it is while the ticket is there, and is no other one's of this lock. Mostly it is
-       the fence. A mutex that is handed on in a host agent has a number from 2^62 on here, and may
-       get another fence while it waits; until it has one, `fence` is this number, too. */
+    /* Tells this ticket from all others of the lock, and never changes: the fence; 0 if the store
+       has none. A host agent hands mutexes on itself: there it is a number from 2^62 on, because
+       the fence of a client that waits may change. `fence` is that number, too, until the client's
+       fence is known. */
     uint64_t id;
 } mortise_entry;
 
