@@ -62,6 +62,10 @@ static int run(struct request *request)
         fprintf(stderr, "sim: this build has no defect %s\n", request->defect);
         return 64;
     }
+    if (request->kind == WORLD_LONE && request->model == MODEL_AGENT) {
+        fprintf(stderr, "sim: a world with an agent has no lone fault: leave --lone out\n");
+        return 64;
+    }
     if (request->single)
         return run_single(request);
     return request->hash ? run_hashes(request) : run_seeds(request);
