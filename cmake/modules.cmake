@@ -19,6 +19,7 @@ list(REMOVE_ITEM module_base ${CMAKE_SOURCE_DIR}/src/base/error.c
 add_library(mortise_module_common OBJECT EXCLUDE_FROM_ALL ${module_base}
             ${CMAKE_SOURCE_DIR}/src/store/kit/resolver.c
             ${CMAKE_SOURCE_DIR}/src/core/rule.c)
+target_compile_options(mortise_module_common PRIVATE ${reach_compile})
 
 # The simulator links the stores' objects too, and a copy with mutants.
 function(mortise_module_part name)
@@ -26,6 +27,7 @@ function(mortise_module_part name)
   foreach(variant "" _defects)
     add_library(mortise_store_${name}${variant} OBJECT EXCLUDE_FROM_ALL ${sources})
     target_link_libraries(mortise_store_${name}${variant} PRIVATE ${ARGN})
+    target_compile_options(mortise_store_${name}${variant} PRIVATE ${reach_compile})
   endforeach()
   target_compile_definitions(mortise_store_${name}_defects PRIVATE MRT_DEFECTS)
 endfunction()
