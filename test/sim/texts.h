@@ -24,7 +24,7 @@
       "the first ticket in the queue goes, whichever client gives up")                          \
     X(REDIS_LUA_ALL_MUTEXES, "sim redis",                                                       \
       "a ticket of any lock that waits is taken for a mutex's")                                 \
-    X(SQL_PG_HURRIED_PAST, "sim postgres",                                                      \
+    X(SQL_PG_HURRIED_PAST, "sim postgres from 255",                                             \
       "a ticket that others wait behind goes before it is on disk")                             \
     X(SQL_PG_NO_NOTIFY, "sim postgres", "a waiter that may run now is not told")                \
     X(SQL_PG_CHANGE_UNTOLD, "sim postgres", "an observer is not told of a leader's end")        \
