@@ -14,6 +14,7 @@
  */
 #include "store/mariadb/internal.h"
 
+#include "base/assert.h"
 #include "base/error.h"
 #include "store/sql/answer.h"
 #include "store/sql/columns.h"
@@ -232,6 +233,7 @@ void mrt_mariadb_watch(struct mrt_sql_store *store)
 
 void mrt_sql_driver_send(struct mrt_sql_store *store, struct mrt_sql_request *request, mrt_time now)
 {
+    MRT_ASSERT(request);
     if (!store->broken && next_to_send(store) == request)
         start_step(store, request, now);
 }
