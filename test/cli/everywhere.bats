@@ -17,7 +17,7 @@ on() {
     PLACE=$(mktemp -d /tmp/mortise-cli-XXXXXX)
     python3 "$SERVERS" start "$1" "$PLACE" >/dev/null 3>&-
     export MORTISE_URL
-    MORTISE_URL="$(python3 "$SERVERS" url "$PLACE")$2"
+    MORTISE_URL="$(cat "$PLACE/url")$2"
 }
 
 shows() {
@@ -164,7 +164,7 @@ every_subcommand() {
 @test "u5 where a store has no shared locks, -s is refused with the reason, and -x is a plain run" {
     PLACE=$(mktemp -d /tmp/mortise-cli-XXXXXX)
     python3 "$SERVERS" start mariadb "$PLACE" >/dev/null 3>&-
-    local url=$(python3 "$SERVERS" url "$PLACE")
+    local url=$(cat "$PLACE/url")
     for store in "$url?form=get_lock" "redlock:sqlite:$T/1.db,sqlite:$T/2.db,sqlite:$T/3.db"; do
         export MORTISE_URL="$store"
         start run -x a -- sh -c 'touch holding; exec sleep 600'

@@ -20,7 +20,7 @@ at() {
 }
 
 all() {
-    python3 "$SERVERS" url "$BATS_FILE_TMPDIR/servers"
+    cat "$BATS_FILE_TMPDIR/servers/url"
 }
 
 # cli_of NUMBER WORD...: what redis-cli gets.

@@ -21,7 +21,7 @@ server() {
 # on_five LEASE [ANSWER]: a short lease where it has to end, else one that no wait here outlasts; and for
 # how long a server is waited for, before the command ends without it.
 on_five() {
-    MORTISE_URL="redlock:$(python3 "$SERVERS" url "$BATS_FILE_TMPDIR/redis5")?session=$1&answer=${2:-500ms}"
+    MORTISE_URL="redlock:$(cat "$BATS_FILE_TMPDIR/redis5/url")?session=$1&answer=${2:-500ms}"
     export MORTISE_URL
 }
 

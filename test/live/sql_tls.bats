@@ -51,7 +51,7 @@ is_refused() {
 # on_postgres PARAMETERS
 on_postgres() {
     export MORTISE_URL
-    MORTISE_URL="$(python3 "$SERVERS" url "$PLACE/postgres")?lease=9s&$1"
+    MORTISE_URL="$(cat "$PLACE/postgres/url")?lease=9s&$1"
 }
 
 # on_mariadb CA [LINE...]: more lines of the option file.
