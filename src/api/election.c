@@ -235,12 +235,13 @@ int mortise_election_campaign(mortise_election *election, int64_t timeout_ms)
     if (error != MORTISE_OK)
         return error;
     int64_t wait_ms = timeout_ms == 0 ? election->client->timeout / MRT_MILLISECOND : timeout_ms;
-    mrt_time deadline =
-        wait_ms < 0 ? MRT_TIME_NEVER : mrt_time_add(mrt_time_now(), mrt_time_from_ms(wait_ms));
+    mrt_time now = mrt_time_now();
+    mrt_time deadline = wait_ms < 0 ? MRT_TIME_NEVER : mrt_time_add(now, mrt_time_from_ms(wait_ms));
     mrt_driver_enter(driver);
     struct term *term =
         begin_campaign(election, MRT_CALL_BLOCKING, MRT_TIME_NEVER, timeout_ms == 0, &error);
     if (term) {
+        term->wait.waiter.since = now; /* it has waited for the mutex, too */
         term->blocked = true;
         mrt_driver_wait(driver, &term->wait, deadline, MORTISE_ETIMEOUT);
         update_term(term);

@@ -270,7 +270,10 @@ int mrt_lock_wait(mortise_lock *lock, struct mrt_call *wait, mrt_time deadline, 
     return error;
 }
 
-static int acquire(mortise_lock *lock, mrt_time deadline, bool try_only, mortise_hold *hold)
+/* `since`: the caller waits from then on, also for the client's mutex; MRT_TIME_NEVER: from when
+   it has the mutex. */
+static int acquire(mortise_lock *lock, mrt_time since, mrt_time deadline, bool try_only,
+                   mortise_hold *hold)
 {
     if (!lock || !hold)
         return mrt_error(MORTISE_EINVALID, "acquire needs a lock and a place for the hold");
@@ -288,6 +291,7 @@ static int acquire(mortise_lock *lock, mrt_time deadline, bool try_only, mortise
     }
     struct mrt_call wait;
     mrt_lock_begin(lock, &wait, owner, try_only, false);
+    wait.waiter.since = mrt_time_min(since, wait.waiter.since);
     error = mrt_lock_wait(lock, &wait, deadline, hold);
     mrt_driver_leave(driver, deadline);
     return error;
@@ -295,13 +299,13 @@ static int acquire(mortise_lock *lock, mrt_time deadline, bool try_only, mortise
 
 int mortise_acquire(mortise_lock *lock, mortise_hold *hold)
 {
-    return acquire(lock, MRT_TIME_NEVER, false, hold);
+    return acquire(lock, MRT_TIME_NEVER, MRT_TIME_NEVER, false, hold);
 }
 
 int mortise_try_acquire(mortise_lock *lock, mortise_hold *hold)
 {
     mrt_time limit = lock ? mrt_time_add(mrt_time_now(), lock->client->timeout) : 0;
-    return acquire(lock, limit, true, hold);
+    return acquire(lock, MRT_TIME_NEVER, limit, true, hold);
 }
 
 int mortise_acquire_for(mortise_lock *lock, int64_t timeout_ms, mortise_hold *hold)
@@ -310,13 +314,13 @@ int mortise_acquire_for(mortise_lock *lock, int64_t timeout_ms, mortise_hold *ho
         return mortise_try_acquire(lock, hold);
     if (timeout_ms < 0)
         return mortise_acquire(lock, hold);
-    mrt_time deadline = mrt_time_add(mrt_time_now(), mrt_time_from_ms(timeout_ms));
-    return acquire(lock, deadline, false, hold);
+    mrt_time now = mrt_time_now();
+    return acquire(lock, now, mrt_time_add(now, mrt_time_from_ms(timeout_ms)), false, hold);
 }
 
 int mortise_acquire_until(mortise_lock *lock, int64_t deadline_ns, mortise_hold *hold)
 {
-    return acquire(lock, deadline_ns, false, hold);
+    return acquire(lock, MRT_TIME_NEVER, deadline_ns, false, hold);
 }
 
 int mortise_cancel_waiters(mortise_lock *lock)

@@ -57,7 +57,7 @@ struct mrt_waiter {
     struct mrt_ticket *verifies; /* of mrt_engine_verify */
     struct mrt_request *request; /* of mrt_engine_request */
     uint64_t after;              /* verify: only a look sent after this serial counts */
-    mrt_time since;
+    mrt_time since;              /* its caller waits: never after it was passed to the engine */
     struct mrt_timer timer;
     TAILQ_ENTRY(mrt_waiter) link; /* of the queue, or of the ticket it verifies */
     TAILQ_ENTRY(mrt_waiter) settled_link;

@@ -80,8 +80,7 @@ static void test_u37_a_timeout_tells_how_long_it_has_waited(void **state)
     int seconds = -1, ms = -1;
     assert_int_equal(
         sscanf(mortise_error_detail(), "waited %d.%3d s for %60[^\n]", &seconds, &ms, rest), 3);
-    /* The wait begins after the clock was read for its deadline: later on a busy machine. */
-    assert_in_range(seconds * 1000 + ms, 80, most);
+    assert_in_range(seconds * 1000 + ms, 120, most);
     assert_string_equal(rest, "told/2, which is in use by another client");
     api_release(hold);
     mortise_lock_free(lock);
