@@ -11,8 +11,7 @@ foreach(part values operator detach linger)
   mortise_live_test(conform_${part}_etcd etcd test_conform_${part}_memory "{}?lease=2s")
 endforeach()
 mortise_live_api(etcd "{}?lease=" acquire owner async life contest shared multi election cell
-                 detach permits linger)
-mortise_live_test(api_operator_etcd etcd test_api_operator "{}?lease=6s") # it lists 10,000 tickets
+                 operator detach permits linger)
 set_tests_properties(api_operator_etcd PROPERTIES ENVIRONMENT "MORTISE_TEST_MORE=${more_entries}")
 mortise_live_test(api_stress_etcd etcd test_api_stress "{}?lease=20s")
 find_program(ETCDCTL etcdctl)

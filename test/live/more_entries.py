@@ -3,7 +3,8 @@
 
 By the client each would take 1 to 2 ms on these servers: two directories and a node, or a
 transaction. On ZooKeeper the copies are persistent, and stay as long as the server; on PostgreSQL,
-MariaDB, etcd and NATS they are the holder's session's, and end with it."""
+MariaDB, etcd and NATS they are the holder's session's, and end with it. On etcd they are NAME.0,
+NAME.1...: a view of NAME reads the keys of locks below NAME, too, and a list is what is tested."""
 
 import base64
 import glob
@@ -66,7 +67,7 @@ def on_etcd(place, name, count):
     node = base64.b64decode(held["key"]).decode().rsplit("/", 1)[1]
     for first in range(0, count, 100):  # of at most 128 operations
         call("txn", {"success": [
-            {"request_put": {"key": coded(f"{queue}/{i}/{node}"), "value": held["value"],
+            {"request_put": {"key": coded(f"{queue}.{i}/{node}"), "value": held["value"],
                              "lease": held["lease"]}}
             for i in range(first, min(first + 100, count))]})
 
